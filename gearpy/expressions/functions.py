@@ -180,14 +180,6 @@ def _round(value: Any, *, digits: int) -> Any:
     return round(_number("round", value), digits)
 
 
-def _floor(value: Any) -> Any:
-    return _rounded("floor", value, math.floor)
-
-
-def _ceil(value: Any) -> Any:
-    return _rounded("ceil", value, math.ceil)
-
-
 def _rounded(name: str, value: Any, function: Callable[[Any], int]) -> Any:
     if type(value) is int or (isinstance(value, float) and not math.isfinite(value)):
         return value
@@ -207,10 +199,6 @@ def _exp(value: Any) -> float:
         return math.exp(number)
     except OverflowError:
         return math.inf
-
-
-def _log(value: Any) -> float:
-    return _logarithm(value, math.log)
 
 
 def _logarithm(value: Any, function: Callable[[float], float]) -> float:
@@ -253,14 +241,6 @@ def _check_truths(*values: Any) -> None:
     for value in values:
         if value is not True and value is not False:
             not_bool(value)
-
-
-def _greatest(*values: Any) -> Any:
-    return _extreme(values, max)
-
-
-def _least(*values: Any) -> Any:
-    return _extreme(values, min)
 
 
 def _extreme(values: tuple[Any, ...], choose: Callable[[Any], Any]) -> Any:
@@ -400,10 +380,6 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _like(value: Any, *, pattern: str) -> bool:
-    return like_pattern(pattern).fullmatch(_text("like", value)) is not None
-
-
 # -- lists and structs -----------------------------------------------------------------------------
 
 
@@ -442,13 +418,13 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "negate": _negate,
     "abs": _abs,
     "round": _round,
-    "floor": _floor,
-    "ceil": _ceil,
+    "floor": lambda value: _rounded("floor", value, math.floor),
+    "ceil": lambda value: _rounded("ceil", value, math.ceil),
     "sqrt": _sqrt,
     "exp": _exp,
-    "log": _log,
-    "greatest": _greatest,
-    "least": _least,
+    "log": lambda value: _logarithm(value, math.log),
+    "greatest": lambda *values: _extreme(values, max),
+    "least": lambda *values: _extreme(values, min),
     "cast": lambda value, *, to: to.value(value),
     "hash": _hash,
     "field": _field,
@@ -464,7 +440,9 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "length": _length,
     "slice": _slice,
     "concat": lambda *values: "".join([_text("concat", value) for value in values]),
-    "like": _like,
+    "like": lambda value, *, pattern: (
+        like_pattern(pattern).fullmatch(_text("like", value)) is not None
+    ),
     "strip_start": lambda value, *, chars=None: _text("strip_start", value).lstrip(chars),
     "strip_end": lambda value, *, chars=None: _text("strip_end", value).rstrip(chars),
     "matches": lambda value, *, pattern: re.search(pattern, _text("matches", value)) is not None,

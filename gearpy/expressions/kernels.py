@@ -9,6 +9,7 @@ Numbers are computed as int64, double or decimal: `plain_type` says which a colu
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -223,7 +224,7 @@ def _round_away(kind: pa.DataType, *, digits: int) -> Ruled:
     return _of_number("round_away", ints, kernel)(kind, digits=digits)
 
 
-def _same(datum: Datum) -> Datum:
+def _same(datum: Any) -> Any:
     return datum
 
 
@@ -397,10 +398,6 @@ def _trim(kernel: Callable[..., Datum]) -> Callable[..., Kernel]:
     )
 
 
-def _split_kernel(*, by: str) -> Kernel:
-    return lambda datum: pc.split_pattern(datum, pattern=by)
-
-
 def _like_kernel(*, pattern: str) -> Kernel | None:
     """Return the kernel of a pattern in which nothing is escaped."""
     if "\\" in pattern:
@@ -494,14 +491,6 @@ def _of_list(name: str, gives: Callable[[pa.DataType], pa.DataType], takes: str 
         return result, mapped(lambda *values: function(*values, **options), result)
 
     return rule
-
-
-def _itself(kind: pa.DataType) -> pa.DataType:
-    return kind
-
-
-def _concat_kernel() -> Kernel:
-    return lambda *datums: pc.binary_join_element_wise(*datums, "")
 
 
 # -- lists and structs -----------------------------------------------------------------------------
@@ -606,18 +595,22 @@ RULES: Final[Mapping[str, Rule]] = {
     "replace": _of_texts("replace", TEXT, _replace_kernel),
     "length": _length,
     "slice": _of_texts("slice", TEXT, _slice_kernel),
-    "concat": _of_texts("concat", TEXT, _concat_kernel),
+    "concat": _of_texts(
+        "concat", TEXT, lambda: lambda *each: pc.binary_join_element_wise(*each, "")
+    ),
     "like": _of_texts("like", BOOL, _like_kernel),
     "strip_start": _of_texts("strip_start", TEXT, _trim(pc.utf8_ltrim)),
     "strip_end": _of_texts("strip_end", TEXT, _trim(pc.utf8_rtrim)),
     "matches": _of_texts("matches", BOOL, _matches_kernel),
     "extract": _of_texts("extract", TEXT, _extract_kernel),
-    "split": _of_texts("split", pa.list_(TEXT), _split_kernel),
+    "split": _of_texts(
+        "split", pa.list_(TEXT), lambda *, by: partial(pc.split_pattern, pattern=by)
+    ),
     "list_contains": _list_contains,
     "list_join": _list_join,
-    "list_sum": _of_list("list_sum", _itself, "a list of numbers"),
-    "list_min": _of_list("list_min", _itself),
-    "list_max": _of_list("list_max", _itself),
+    "list_sum": _of_list("list_sum", _same, "a list of numbers"),
+    "list_min": _of_list("list_min", _same),
+    "list_max": _of_list("list_max", _same),
     "list_mean": _of_list("list_mean", lambda _: FLOAT, "a list of numbers"),
     "list_find": _of_list("list_find", lambda _: INT),
     **{name: _of_list(name, pa.list_) for name in _LISTS_OF_LISTS},

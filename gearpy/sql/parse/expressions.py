@@ -135,6 +135,17 @@ class Tokens:
         hint = f': write it as "{token.raw}"' if token.kind == "word" else ""
         raise self.error(f"expected {what}, not {self.shown()}{hint}")
 
+    def inside(self, one: Callable[[], _T], of: str) -> _T:
+        """Take something in parentheses."""
+        self.expect("(", f"before {of}")
+        found = one()
+        self.expect(")", f"behind {of}")
+        return found
+
+    def names(self, of: str) -> tuple[str, ...]:
+        """Take names of columns in parentheses."""
+        return self.inside(lambda: self.listed(lambda: self.name("a column")), of)
+
     def listed(self, one: Callable[[], _T]) -> tuple[_T, ...]:
         """Take one or more, with commas between them."""
         found = [one()]
@@ -150,17 +161,18 @@ class ExpressionParser(Tokens):
         raise NotImplementedError
 
     def expression(self) -> Expression:
-        return self._chain(("or",), self._conjunction)
+        return self._chain((("or",), ("and",)), self._negation)
 
-    def _conjunction(self) -> Expression:
-        return self._chain(("and",), self._negation)
-
-    def _chain(self, operators: Sequence[str], part: Callable[[], Expression]) -> Expression:
-        """Take parts with operators between them, the first two together first."""
-        left = part()
-        while self.next.kind in ("word", "symbol") and self.next.text in operators:
+    def _chain(
+        self, levels: Sequence[Sequence[str]], inner: Callable[[], Expression]
+    ) -> Expression:
+        """Take what has operators between it: the last ones bind most, of alike ones the first."""
+        if not levels:
+            return inner()
+        left = self._chain(levels[1:], inner)
+        while self.next.kind in ("word", "symbol") and self.next.text in levels[0]:
             token = self.take()
-            left = FunctionCall(token.at, token.text, (left, part()))
+            left = FunctionCall(token.at, token.text, (left, self._chain(levels[1:], inner)))
         return left
 
     def _negation(self) -> Expression:
@@ -207,11 +219,7 @@ class ExpressionParser(Tokens):
         word = self.take().text
         match word:
             case "in":
-                self.expect("(", "behind IN")
-                is_query = self.at("select") or self.at("with")
-                items = (self._query(),) if is_query else self.listed(self.expression)
-                self.expect(")", "behind the values of IN")
-                return self._in(at, left, items)
+                return self._in(at, left, self.inside(self._values_or_query, "the values of IN"))
             case "between":
                 low = self._joined()
                 self.expect("and", "between the bounds of BETWEEN")
@@ -244,21 +252,22 @@ class ExpressionParser(Tokens):
 
     def _any_or_all(self, at: int, name: str, left: Expression) -> Expression:
         is_all = self.take().text == "all"
-        self.take()
-        if self.accept("array", "[") or self.accept("["):
-            items: tuple[Expression, ...] = self.listed(self.expression)
-            self.expect("]", "behind the values of a list")
-            found = self._in(at, left, items)
-        elif self.at("select") or self.at("with"):
-            found = self._in(at, left, (self._query(),))
-        else:
-            found = FunctionCall(at, "list_contains", (self.expression(), left))
-        self.expect(")", "behind ANY or ALL")
+        found = self.inside(lambda: self._any_of(at, left), "the values of ANY or ALL")
         if (name, is_all) not in (("=", False), ("<>", True)):
             raise self.text.error(
                 at, "this is = ANY or <> ALL; else compare with (SELECT min(...)) or max"
             )
         return FunctionCall(at, "not", (found,)) if is_all else found
+
+    def _any_of(self, at: int, left: Expression) -> Expression:
+        if self.accept("array", "[") or self.accept("["):
+            items = self.listed(self.expression)
+            self.expect("]", "behind the values of a list")
+            return self._in(at, left, items)
+        (found,) = self._values_or_query()
+        if isinstance(found, QueryValue):
+            return self._in(at, left, (found,))
+        return FunctionCall(at, "list_contains", (found, left))
 
     def _in(self, at: int, left: Expression, items: tuple[Expression, ...]) -> Expression:
         if not _is_row(left) or isinstance(items[0], QueryValue):
@@ -274,13 +283,7 @@ class ExpressionParser(Tokens):
         return reduce(lambda a, b: FunctionCall(at, "and", (a, b)), pairs)
 
     def _joined(self) -> Expression:
-        return self._chain(("||",), self._sum)
-
-    def _sum(self) -> Expression:
-        return self._chain(("+", "-"), self._product)
-
-    def _product(self) -> Expression:
-        return self._chain(("*", "/", "%", "//"), self._signed)
+        return self._chain((("||",), ("+", "-"), ("*", "/", "%", "//")), self._signed)
 
     def _signed(self) -> Expression:
         if self.at("-"):
@@ -325,13 +328,8 @@ class ExpressionParser(Tokens):
                 self.take()
                 return Literal(token.at, token.text)
             case "symbol" if token.text == "(":
-                self.take()
-                is_query = self.at("select") or self.at("with")
-                value = self._query() if is_query else self.expression()
-                if self.accept(","):
-                    value = FunctionCall(token.at, "row", (value, *self.listed(self.expression)))
-                self.expect(")", "behind what stands in parentheses")
-                return value
+                values = self.inside(self._values_or_query, "what stands in parentheses")
+                return values[0] if len(values) == 1 else FunctionCall(token.at, "row", values)
             case "symbol" if token.text == "*":
                 return self._star(self.take().at, "")
             case "word":
@@ -340,6 +338,10 @@ class ExpressionParser(Tokens):
                 return self._named()
         raise self.error(f"expected an expression, not {self.shown()}")
 
+    def _values_or_query(self) -> tuple[Expression, ...]:
+        is_query = self.at("select") or self.at("with")
+        return (self._query(),) if is_query else self.listed(self.expression)
+
     def _query(self) -> QueryValue:
         return QueryValue(self.next.at, self.query())
 
@@ -347,10 +349,7 @@ class ExpressionParser(Tokens):
         match token.text:
             case "exists":
                 self.take()
-                self.expect("(", "behind EXISTS")
-                exists = FunctionCall(token.at, "exists", (self._query(),))
-                self.expect(")", "behind a query")
-                return exists
+                return FunctionCall(token.at, "exists", (self.inside(self._query, "a query"),))
             case "null" | "true" | "false":
                 self.take()
                 return Literal(token.at, {"null": None, "true": True, "false": False}[token.text])
@@ -358,27 +357,29 @@ class ExpressionParser(Tokens):
                 return self._case()
             case "cast" | "try_cast" if self.after().text == "(":
                 self.take()
-                self.take()
-                value = self.expression()
-                self.expect("as", "in a cast")
-                found = Cast(token.at, value, self.type_name(), is_try=token.text == "try_cast")
-                self.expect(")", "behind a cast")
-                return found
+                return self.inside(lambda: self._cast(token), "what is cast")
             case "interval" if self.after().kind in ("text", "number"):
                 return self.interval()
             case "date" | "timestamp" if self.after().kind == "text":
-                return self._moment(self.take(), self.take())
+                is_date, said = self.take().text == "date", self.take()
+                return as_time(Literal(said.at, said.text), self.text, is_date=is_date)
             case "extract" if self.after().text == "(":
                 self.take()
-                self.take()
-                part = self.take()
-                self.expect("from", "behind the part in EXTRACT")
-                value = self.expression()
-                self.expect(")", "behind EXTRACT")
-                return FunctionCall(token.at, "date_part", (Literal(part.at, part.text), value))
+                parts = self.inside(self._extracted, "the part and the time of EXTRACT")
+                return FunctionCall(token.at, "date_part", parts)
         if token.text in RESERVED and self.after().text != "(":
             self.fail(f'expected an expression, not {self.shown()}: as a name write "{token.raw}"')
         return self._call(self.take()) if self.after().text == "(" else self._named()
+
+    def _cast(self, token: Token) -> Cast:
+        value = self.expression()
+        self.expect("as", "in a cast")
+        return Cast(token.at, value, self.type_name(), is_try=token.text == "try_cast")
+
+    def _extracted(self) -> tuple[Expression, ...]:
+        part = self.take()
+        self.expect("from", "behind the part in EXTRACT")
+        return Literal(part.at, part.text), self.expression()
 
     def _named(self) -> Expression:
         at = self.next.at
@@ -395,13 +396,11 @@ class ExpressionParser(Tokens):
         without: tuple[str, ...] = ()
         if self.accept("exclude") or (self.at("except") and self.after().text == "("):
             self.accept("except")
-            self.expect("(", "behind EXCLUDE")
-            without = self.listed(lambda: self.name("a column"))
-            self.expect(")", "behind the columns of EXCLUDE")
+            without = self.names("the columns of EXCLUDE")
         changed: tuple[Item, ...] = ()
-        if self.accept("replace", "("):
-            changed = self.listed(self._changed)
-            self.expect(")", "behind the columns of REPLACE")
+        if self.at("replace", "("):
+            self.take()
+            changed = self.inside(lambda: self.listed(self._changed), "the columns of REPLACE")
         return Star(at, table, without, changed)
 
     def _changed(self) -> Item:
@@ -433,21 +432,23 @@ class ExpressionParser(Tokens):
         order = self.orders()
         name += self._nulls()
         self.expect(")", f"behind the arguments of {token.text}")
-        if self.accept("within", "group", "("):
-            order = self.orders()
-            self.expect(")", "behind the order of WITHIN GROUP")
+        if self.accept("within", "group"):
+            order = self.inside(self.orders, "the order of WITHIN GROUP")
             if name == "percentile_cont" and order:
                 arguments, order = (order[0].by, *arguments), ()
         name += self._nulls()
         where = None
-        if self.accept("filter", "("):
-            self.expect("where", "in a FILTER")
-            where = self.expression()
-            self.expect(")", "behind a FILTER")
+        if self.at("filter", "("):
+            self.take()
+            where = self.inside(self._filter, "a FILTER")
         over = self.over() if self.accept("over") else None
         call = FunctionCall(token.at, name, arguments, is_distinct, where, over)
         found = self._in_order(call, order) if name in MACROS else self._ordered(call, order)
         return found if found is call else MacroCall(token.at, token.text, found)
+
+    def _filter(self) -> Expression:
+        self.expect("where", "in a FILTER")
+        return self.expression()
 
     def _nulls(self) -> str:
         self.accept("respect", "nulls")
@@ -588,11 +589,10 @@ class ExpressionParser(Tokens):
         for word in ("precision", "varying"):
             if self.accept(word):
                 name += f" {word}"
-        if self.accept("("):
-            name += f"({', '.join(map(str, self.listed(self._number)))})"
-            self.expect(")", "behind the size of a type")
-        if self.accept("with", "time", "zone") or self.accept("without", "time", "zone"):
-            pass
+        if self.at("("):
+            sizes = self.inside(lambda: self.listed(self._number), "the size of a type")
+            name += f"({', '.join(map(str, sizes))})"
+        any(self.accept(word, "time", "zone") for word in ("with", "without"))
         while self.accept("["):
             self.expect("]", "in the type of a list")
             name += "[]"
@@ -646,9 +646,6 @@ class ExpressionParser(Tokens):
                 "interval is of weeks or less",
             )
         return found
-
-    def _moment(self, word: Token, text: Token) -> Literal:
-        return as_time(Literal(text.at, text.text), self.text, is_date=word.text == "date")
 
 
 def as_time(literal: Literal, text: SqlText, *, is_date: bool, is_local: bool = False) -> Literal:

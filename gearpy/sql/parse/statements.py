@@ -46,6 +46,7 @@ PROCTIME: Final = "proctime()"
 _READERS: Final = frozenset(
     f"read_{kind}" for kind in ("csv", "csv_auto", "parquet", "json", "json_auto", "ndjson")
 )
+_ENDS: Final = (";", ")", "union", "except", "intersect", "where", "order", "limit")
 _QUERIES: Final = ("select", "with", "values", "(", "pivot", "unpivot")
 #: How many intervals windows of a kind take at least, and at most.
 _WINDOWS: Final = {"tumble": (1, 1), "hop": (2, 2), "session": (1, 1)}
@@ -119,9 +120,7 @@ class Parser(ExpressionParser):
             while not views or self.accept(","):
                 name = self.name("a name for the query")
                 self.expect("as", "behind the name of a query")
-                self.expect("(", "before a query")
-                views.append((name, self.query()))
-                self.expect(")", "behind a query")
+                views.append((name, self.inside(self.query, "a query")))
         body = self._united()
         order = self.orders()
         limit = self._number() if self.accept("limit") else None
@@ -160,10 +159,8 @@ class Parser(ExpressionParser):
     # -- selects -----------------------------------------------------------------------------------
 
     def _body(self) -> Body:
-        if self.accept("("):
-            query = self.query()
-            self.expect(")", "behind a query")
-            return query
+        if self.at("("):
+            return self.inside(self.query, "a query")
         at = self.next.at
         if self.accept("values"):
             item = Item(Star(at), "")
@@ -176,14 +173,14 @@ class Parser(ExpressionParser):
         self.expect("select", "at the beginning of a query")
         is_distinct = self.accept("distinct") or (self.accept("all") and False)
         distinct_on: tuple[Expression, ...] = ()
-        if is_distinct and self.accept("on", "("):
-            distinct_on, is_distinct = self.listed(self.expression), False
-            self.expect(")", "behind what DISTINCT ON names")
+        if is_distinct and self.accept("on"):
+            is_distinct = False
+            distinct_on = self.inside(self._listed, "what is DISTINCT ON")
         items = self.listed(self._item)
         table: Table = Values(at, ((Literal(at, 0),),))  # Without a table there is one row.
         if self.accept("from"):
             table = self._tables()
-        elif not self._is_end():
+        elif not self.is_done() and not any(map(self.at, _ENDS)):
             self.fail(
                 f"expected FROM behind what is selected, not {self.shown()}: a query reads a "
                 "stream or a file, such as FROM 'sales/*.parquet'"
@@ -227,22 +224,14 @@ class Parser(ExpressionParser):
 
         return rewritten(node, changed)
 
-    def _is_end(self) -> bool:
-        return self.is_done() or any(
-            map(self.at, (";", ")", "union", "except", "intersect", "where", "order", "limit"))
-        )
-
     def _values(self, at: int) -> Values:
-        rows = self.listed(self._row)
+        rows = self.listed(lambda: self.inside(self._listed, "a row of VALUES"))
         if len({*map(len, rows)}) > 1:
             raise self.text.error(at, "rows of VALUES have as many values as each other")
         return Values(at, rows)
 
-    def _row(self) -> tuple[Expression, ...]:
-        self.expect("(", "before a row of VALUES")
-        row = self.listed(self.expression)
-        self.expect(")", "behind a row of VALUES")
-        return row
+    def _listed(self) -> tuple[Expression, ...]:
+        return self.listed(self.expression)
 
     def _item(self) -> Item:
         return Item(self.expression(), self._alias("a name for a column"))
@@ -290,9 +279,7 @@ class Parser(ExpressionParser):
                 continue
             on, using = None, cast("tuple[str, ...]", ())
             if self.accept("using"):
-                self.expect("(", "behind USING")
-                using = self.listed(lambda: self.name("a column"))
-                self.expect(")", "behind the columns of USING")
+                using = self.names("the columns of USING")
             else:
                 self.expect("on", "behind the tables of a join")
                 on = self.expression()
@@ -304,28 +291,18 @@ class Parser(ExpressionParser):
             return self._sub_query()
         if self.at("table", "("):
             self.take()
-            self.take()
-            found = self._window_table()
-            self.expect(")", "behind TABLE(...)")
-            return WindowTable(
-                *(found.at, found.kind, found.table, found.time, found.time_at, found.sizes),
-                self._alias("a name for the table") or found.alias,
-            )
-        if self.accept("unnest", "("):
-            value = self.expression()
-            self.expect(")", "behind a list")
-            alias, name = self._alias("a name for the items"), ""
-            if alias and self.accept("("):
-                name = self.name("a name for the items")
-                self.expect(")", "behind the name of the items")
-            return Unnest(token.at, value, alias, name or alias or "unnest")
+            found = self.inside(self._window_table, "what stands in TABLE(...)")
+            return replace(found, alias=self._alias("a name for the table") or found.alias)
+        if self.accept("unnest"):
+            value = self.inside(self.expression, "a list")
+            alias = self._alias("a name for the items")
+            names = self.names("the name of the items") if alias and self.at("(") else (alias,)
+            return Unnest(token.at, value, alias, names[0] or "unnest")
         if token.text in _WINDOWS and self.after().text == "(":
             return self._window_table()
         if token.text in _READERS and self.after().text == "(" and self.after(2).kind == "text":
             self.take()
-            self.take()
-            file = self.take()
-            self.expect(")", "behind the name of a file, whose end says what it holds")
+            file = self.inside(self.take, "the name of a file, whose end says what it holds")
             return TableName(token.at, file.text, self._alias("a name for the file"), is_file=True)
         if token.kind == "text":
             self.take()
@@ -333,13 +310,9 @@ class Parser(ExpressionParser):
         return self._named_table()
 
     def _sub_query(self) -> SubQuery:
-        at = self.take().at
-        query = self.query()
-        self.expect(")", "behind a query")
-        alias, names = self._alias("a name for the query"), cast("tuple[str, ...]", ())
-        if alias and self.accept("("):
-            names = self.listed(lambda: self.name("a name for a column"))
-            self.expect(")", "behind the names of columns")
+        at, query = self.next.at, self.inside(self.query, "a query")
+        alias = self._alias("a name for the query")
+        names = self.names("the names of columns") if alias and self.at("(") else ()
         return SubQuery(at, query, alias, names)
 
     def _named_table(self) -> TableName:
@@ -390,10 +363,9 @@ class Parser(ExpressionParser):
     def _inner_table(self) -> TableName | SubQuery:
         if self.at("("):
             return self._sub_query()
-        token = self.next
-        if token.kind == "text":
-            self.take()
-            return TableName(token.at, token.text, "", is_file=True)
+        if self.next.kind == "text":
+            file = self.take()
+            return TableName(file.at, file.text, "", is_file=True)
         return self._named_table()
 
     # -- connectors and views ----------------------------------------------------------------------
@@ -411,14 +383,11 @@ class Parser(ExpressionParser):
         what = self.take().text
         name = self.name(f"a name for the {what}")
         columns: tuple[tuple[str, str, int], ...] = ()
-        if self.accept("("):
-            columns = self.listed(self._column)
-            self.expect(")", "behind the columns")
+        if self.at("("):
+            columns = self.inside(lambda: self.listed(self._column), "the columns")
         self.expect("with", f"behind the name of a {what}, with its connector")
-        self.expect("(", "behind WITH")
-        options = dict(self.listed(self._option))
-        self.expect(")", "behind the options")
-        return CreateConnector(at, what, name, options, columns)
+        options = self.inside(lambda: self.listed(self._option), "the options")
+        return CreateConnector(at, what, name, dict(options), columns)
 
     def _column(self) -> tuple[str, str, int]:
         name, at = self.name("a column"), self.next.at
