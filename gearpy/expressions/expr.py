@@ -273,6 +273,14 @@ class Expr(Computed):
         """Return the smallest whole number that is not below; a float stays one."""
         return call("ceil", self)
 
+    def quotient(self, other: Operand) -> Expr:
+        """Return the whole quotient that is nearer to 0, as SQL has it; ``//`` rounds down."""
+        return call("quotient", self, other)
+
+    def remainder(self, other: Operand) -> Expr:
+        """Return the remainder with the sign of this number, as SQL has it; see ``%``."""
+        return call("remainder", self, other)
+
     def sqrt(self) -> Expr:
         """Return the square root; of a number below 0 it is NaN."""
         return call("sqrt", self)

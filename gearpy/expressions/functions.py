@@ -116,6 +116,27 @@ def _remainder(left: Any, right: Any) -> Any:
     return math.nan if not right or math.isinf(left) else left % right
 
 
+def _quotient_to_zero(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        size = abs(left) // abs(right)
+    else:
+        size = _floor_divided(*map(abs, _floats("quotient", left, right)))
+    return _signed(f"{left} // {right}", size, is_below=(left < 0) != (right < 0))
+
+
+def _remainder_of_left(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        size = abs(left) % abs(right)
+    else:
+        size = _remainder(*map(abs, _floats("remainder", left, right)))
+    return _signed(f"{left} % {right}", size, is_below=left < 0)
+
+
+def _signed(what: str, size: Any, *, is_below: bool) -> Any:
+    number = -size if is_below else size
+    return _int64(what, number) if type(number) is int else number
+
+
 def _power(left: Any, right: Any) -> float:
     base, exponent = _floats("**", left, right)
     try:
@@ -410,6 +431,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **dict.fromkeys(("~", "is_null", "is_in"), _refused),
     "//": _floor_divided,
     "%": _remainder,
+    "quotient": _quotient_to_zero,
+    "remainder": _remainder_of_left,
     "**": _power,
     **{name: _measure(getattr(math, name)) for name in MEASURES},
     "log2": lambda value: _logarithm(value, math.log2),

@@ -172,12 +172,35 @@ def _remainder(left: pa.DataType, right: pa.DataType) -> Ruled:
     if kind != INT or pa.uint64() in {left, right}:
         return kind, mapped(FUNCTIONS["%"], kind)
 
+    return INT, lambda a, b: floored(_to(INT, a), _divisor(b))[1]
+
+
+def _quotient(left: pa.DataType, right: pa.DataType) -> Ruled:
+    kind = _number_type("quotient", [left, right]) or FLOAT
+    if kind != INT or pa.uint64() in {left, right}:
+        return kind, mapped(FUNCTIONS["quotient"], kind)
+    return INT, lambda a, b: pc.divide_checked(_to(INT, a), _to(INT, b))
+
+
+def _remainder_of_left(left: pa.DataType, right: pa.DataType) -> Ruled:
+    kind = _number_type("remainder", [left, right]) or FLOAT
+    if kind != INT or pa.uint64() in {left, right}:
+        return kind, mapped(FUNCTIONS["remainder"], kind)
+
     def of_ints(left: Datum, right: Datum) -> Datum:
-        # By -1 nothing remains, as by 1; but the quotient may have more than 64 bits.
-        by = _to(INT, right)
-        return floored(_to(INT, left), pc.if_else(pc.equal(by, -1), pa.scalar(1, INT), by))[1]
+        number, by = _to(INT, left), _divisor(right)
+        return pc.subtract(number, pc.multiply(pc.divide_checked(number, by), by))
 
     return INT, of_ints
+
+
+def _divisor(divisor: Datum) -> Datum:
+    """Return what divides with the same rest: by -1 nothing remains, as by 1.
+
+    The quotient by -1 may have more than 64 bits.
+    """
+    by = _to(INT, divisor)
+    return pc.if_else(pc.equal(by, -1), pa.scalar(1, INT), by)
 
 
 def _power(left: pa.DataType, right: pa.DataType) -> Ruled:
@@ -559,6 +582,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "/": _division,
     "//": _floor_division,
     "%": _remainder,
+    "quotient": _quotient,
+    "remainder": _remainder_of_left,
     "**": _power,
     "==": _comparison("==", pc.equal),
     "!=": _comparison("!=", pc.not_equal),

@@ -50,7 +50,9 @@ def expressions(*, is_sql: bool) -> st.SearchStrategy[gp.Expr]:
     of_floats: list[Two] = [*of_ints]
     if not is_sql:
         of_ints += [lambda a, c: a // c, lambda a, c: a % c, gp.greatest, gp.least]
+        of_ints += [lambda a, c: a.quotient(c), lambda a, c: a.remainder(c)]
         of_floats += [lambda a, c: a / c, lambda a, c: a // c, lambda a, c: a % c, gp.greatest]
+        of_floats += [lambda a, c: a.quotient(c), lambda a, c: a.remainder(c)]
     ints = st.recursive(ints, _joined(of_ints, [abs, lambda a: -a]), max_leaves=4)
     floats = st.recursive(floats, _joined(of_floats, [abs, lambda a: a.floor()]), max_leaves=4)
     texts = st.recursive(

@@ -15,7 +15,6 @@ from operator import (
     invert,
     le,
     lt,
-    mod,
     mul,
     ne,
     neg,
@@ -96,18 +95,6 @@ def _same(left: Expr, right: Expr) -> Expr:
     return when(is_null).then(left.is_null() & right.is_null()).otherwise(left == right)
 
 
-def _remainder(left: Expr, right: Expr) -> Expr:
-    """Return the remainder with the sign of what is divided, as SQL has it."""
-    size = left.abs() % right.abs()
-    return when(left < 0).then(-size).otherwise(size)
-
-
-def _quotient(left: Expr, right: Expr) -> Expr:
-    """Return the whole quotient nearer to zero, as SQL has it."""
-    size = left.abs() // right.abs()
-    return when((left < 0) == (right < 0)).then(size).otherwise(-size)
-
-
 def _place(number: int) -> int:
     """Return a place that begins with 1, or with -1 from the end, as Python counts it."""
     if not number:
@@ -170,7 +157,8 @@ def _date_diff(unit: str, first: Expr, second: Expr) -> Expr:
     else:
         counts = [each.dt.epoch("s") for each in sides]
     begun, ended = (each // length for each in counts)
-    return _quotient(ended - begun, lit(7)) if kind == "weeks" else ended - begun
+    between: Expr = ended - begun
+    return between.quotient(7) if kind == "weeks" else between
 
 
 def _time_bucket(width: TimeSpan, value: Expr) -> Expr:
@@ -228,9 +216,8 @@ _TABLE: Final[tuple[tuple[str, str, Callable[..., Expr] | str], ...]] = (
     ("-", "value value", sub),
     ("*", "value value", mul),
     ("/", "value value", truediv),
-    ("//", "value value", _quotient),
-    ("%, mod", "value value", _remainder),
-    ("floor %", "value value", mod),  # The planner's own.
+    ("//", "value value", "quotient"),
+    ("%, mod", "value value", "remainder"),
     ("negate", "value", neg),
     ("||", "value value", concat),
     ("in", "value value *", lambda a, *items: reduce(or_, (a == each for each in items))),

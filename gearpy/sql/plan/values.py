@@ -33,7 +33,6 @@ from gearpy.sql.parse.tokens import SqlText, did_you_mean
 from gearpy.sql.plan.records import Computing
 from gearpy.sql.plan.relations import Column, Computed, Relation, free_name, made, selected
 
-_ZERO: Final = Literal(0, 0)
 #: What compares its arguments with each other.
 _COMPARING: Final = frozenset(
     {*("=", "<>", "<", "<=", ">", ">="), *("in", "between", "is not distinct")}
@@ -211,10 +210,8 @@ class Scope:
             near = f": {advice}" if advice else did_you_mean(node.name, known)
             raise self.text.error(node.at, f"there is no function {node.name!r}{near}")
         taken: Sequence[Expression] = node.arguments
-        if node.name in ("=", "<>"):
-            taken = [_of_remainder(each) if _ZERO in taken else each for each in taken]
         if node.name in _COMPARING:
-            taken = self._compared(replace(node, arguments=tuple(taken)))
+            taken = self._compared(node)
         elif node.name == "||":
             kinds = [self.type_of(each) for each in taken]
             taken = [
@@ -268,13 +265,6 @@ class Scope:
             else each
             for each in node.arguments
         ]
-
-
-def _of_remainder(node: Expression) -> Expression:
-    """Return a remainder that is compared with 0 in its cheaper form, where signs do not count."""
-    if isinstance(node, FunctionCall) and node.name in ("%", "mod"):
-        return replace(node, name="floor %")
-    return node
 
 
 def conjuncts(node: Expression | None) -> list[Expression]:
