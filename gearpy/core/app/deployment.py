@@ -141,7 +141,6 @@ class Deployment:
         self._completed = False
         self._errors: list[ErrorCard] = []
         self._silent: tuple[ExecutorId, ...] = ()
-        self.ignored = 0
         self.made_at_ms = 0  #: When all tasks existed, with the state that they go on from.
         self._first_session = SessionId(first_session)
         self.sessions: Mapping[TaskId, SessionId] = {
@@ -165,7 +164,6 @@ class Deployment:
             or (answer.version, answer.attempt) != (self._version, self.attempt)
             or executor_id not in self._waiting_for
         ):
-            self.ignored += 1
             return []
         if isinstance(answer, SnapshotsDamaged):
             what = answer.location or "the snapshots"
@@ -196,7 +194,6 @@ class Deployment:
     def on_executor_lost(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
         """Forget an executor; a start-up without it fails."""
         if executor_id not in self._addresses:
-            self.ignored += 1
             return []
         del self._addresses[executor_id]
         if self.state == "stopping":

@@ -107,7 +107,6 @@ class ExecutorManager:
         self._next_id = len(self._executors)
         self._next_launch = first_launch
         self._has_withdrawn = False  # The master does not know that a request is void.
-        self.stale = 0
 
     @property
     def slots(self) -> Mapping[ExecutorId, int]:
@@ -289,7 +288,6 @@ class ExecutorManager:
 
     def on_registered(self, message: RegisterExecutor) -> bool:
         if not self.is_current(message.executor_id, message.launch):
-            self.stale += 1
             return False
         executor = self._executors[message.executor_id]
         executor.status, executor.registered = "running", message
@@ -297,7 +295,6 @@ class ExecutorManager:
 
     def on_gone(self, executor_id: ExecutorId, launch: int) -> bool:
         if not self.is_current(executor_id, launch):
-            self.stale += 1
             return False
         executor = self._executors[executor_id]
         self._executors[executor_id] = _Executor(

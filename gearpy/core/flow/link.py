@@ -196,7 +196,7 @@ class Subscription:
         return span.seq
 
 
-#: ``stale``: of another session, ``duplicate``: seen before. Both are dropped and counted.
+#: ``stale``: of another session, ``duplicate``: seen before. Both are dropped.
 Verdict: TypeAlias = Literal["accept", "stale", "duplicate"]
 
 
@@ -218,17 +218,11 @@ class ReceiverCounts:
     def __init__(self, first_session: SessionId = FIRST_SESSION) -> None:
         self._first = first_session
         self._links: dict[TaskId, _Inbound] = {}
-        self.stale = 0
-        self.duplicates = 0
 
     def on_open(self, source: TaskId, session: SessionId) -> bool:
         """Start to count a link at zero; False if this or a later session is open already."""
-        if session < self._first:
-            self.stale += 1
-            return False
         known = self._links.get(source)
-        if known is not None and known.session >= session:
-            self.stale += known.session > session
+        if session < self._first or (known is not None and known.session >= session):
             return False
         self._links[source] = _Inbound(session)
         return True
@@ -237,10 +231,8 @@ class ReceiverCounts:
         """Judge a data message by its session and sequence number."""
         link = self._links.get(source)
         if link is None or link.session != session:
-            self.stale += 1
             return "stale"
         if seq <= link.seq:
-            self.duplicates += 1
             return "duplicate"
         if seq != link.seq + 1:
             raise MessageLost(f"from task {source}: message {seq} came after {link.seq}")

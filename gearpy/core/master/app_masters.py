@@ -125,7 +125,6 @@ class AppMasters:
         self._by_path: dict[ActorPath, AppId] = {}
         self._dues: list[tuple[int, AppId]] = []  # A heap; with some that do not count any more.
         self._leaving: set[WorkerId] = set()
-        self.stale = 0  # Messages of app masters that were given up.
 
     def phase(self, app_id: AppId) -> Phase | None:
         kept = self._kept.get(app_id)
@@ -149,9 +148,7 @@ class AppMasters:
         return None
 
     def is_current(self, app_id: AppId, launch: int) -> bool:
-        is_current = not self.is_over(app_id, launch)
-        self.stale += not is_current
-        return is_current
+        return not self.is_over(app_id, launch)
 
     def is_over(self, app_id: AppId, launch: int) -> bool:
         newest = self._state.newest_launch(app_id)
@@ -185,10 +182,7 @@ class AppMasters:
         self._keep(app_id, _Kept("launching", due_ms))
 
     def on_registered(self, app_id: AppId, launch: int, path: ActorPath) -> bool:
-        if not self.is_current(app_id, launch):
-            return False
-        if self._kept[app_id].phase not in _EXPECTED:
-            self.stale += 1
+        if not self.is_current(app_id, launch) or self._kept[app_id].phase not in _EXPECTED:
             return False
         self._keep(app_id, _Kept("running", path=path))
         return True

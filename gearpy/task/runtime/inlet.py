@@ -75,7 +75,7 @@ class Inlet:
         self.watermarks = WatermarkTracker(self._links, watermark_ms)
 
     def receive(self, message: QueuedMessage) -> None:
-        """Queue a message; data of stale sessions and duplicates are dropped and counted."""
+        """Queue a message; data of stale sessions and duplicates are dropped."""
         if type(message) is DataMessage:
             verdict = self._counts.on_data(message.source, message.session, message.seq)
             if verdict != "accept":
@@ -159,14 +159,6 @@ class Inlet:
             received=processed,
             room=self.pace.room(now_ms),
         )
-
-    @property
-    def stale(self) -> int:
-        return self._counts.stale
-
-    @property
-    def duplicates(self) -> int:
-        return self._counts.duplicates
 
     @property
     def is_empty(self) -> bool:

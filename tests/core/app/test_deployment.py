@@ -113,7 +113,6 @@ def test_an_answer_to_another_step_is_ignored() -> None:
     )
 
     assert commands == []
-    assert deployment.ignored == 1
 
 
 @pytest.mark.parametrize("state", STEPS[:3])
@@ -133,7 +132,6 @@ def test_unknown_executor_is_no_loss() -> None:
     deployment = a_deployment_in("running")
 
     assert deployment.on_executor_lost(ExecutorId(9), 0) == []
-    assert deployment.ignored == 1
 
 
 def test_stopped_when_all_have_stopped_with_their_errors() -> None:

@@ -74,7 +74,6 @@ def test_stale_and_doubled_data_never_enter_the_queue() -> None:
     inlet.receive(data(1, 1))
     inlet.receive(data(2, 1, session=SessionId(3)))
 
-    assert (inlet.duplicates, inlet.stale) == (1, 1)
     assert inlet.next() is not None
     assert not inlet
 
@@ -95,7 +94,7 @@ def test_data_of_a_stale_session_is_of_no_epoch() -> None:
 
     inlet.receive(data(1, 1, session=SessionId(3)))
 
-    assert inlet.stale == 1
+    inlet.receive(data(2, 1, epoch=5))  # The link has not gone back: no `MessageLost`.
 
 
 def test_what_a_link_promises_as_it_ends_an_epoch_is_of_that_epoch() -> None:
