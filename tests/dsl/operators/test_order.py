@@ -7,7 +7,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.task.stages.plan import physical_plan
-from gearpy.testing import FlowDriver, ManualSource
+from gearpy.testing import FlowDriver, ManualSource, Simulation
 
 GAP_MS = 100
 
@@ -34,7 +34,7 @@ def quiet_times(*, batch: int, partitions: int, ordered: bool = True) -> list[An
     app.read(records).key_by(lambda pair: pair[0], ordered=ordered).process(Quiet).write(
         gp.to_list(out)
     )
-    gp.run(app, config=gp.load_config(overrides={"source.read-batch-size": str(batch)}))
+    Simulation(app, read_records=batch).run()
     return out
 
 
@@ -117,7 +117,7 @@ def test_state_expires_as_of_the_record_at_hand() -> None:
         app.read(records).key_by(str).map_with_state(
             lambda n, _: ((n or 0) + 1, n), ttl="100ms"
         ).write(gp.to_list(out))
-        gp.run(app, config=gp.load_config(overrides={"source.read-batch-size": str(batch)}))
+        Simulation(app, read_records=batch).run()
         found.add(tuple(out))
 
     assert found == {(None, 1, 2, None, 1, None)}

@@ -219,12 +219,11 @@ def test_a_bad_record_is_left_out_of_a_branch_once() -> None:
     is_large, rest = app.read(gp.rows(rows)).split(P * 4 < 8)
     is_large.write(gp.to_list(large))
     rest.write(gp.to_list(others))
-    skips = gp.load_config(overrides={"application.on-error": "skip"})
 
-    summary = gp.run(app, config=skips)
+    simulation = Simulation(app, on_error="skip").run()
 
     assert (large, others) == ([{"price": 1}], [{"price": 4}])
-    assert summary.progress.skipped_records == 1
+    assert sum(each.skipped_records for each in simulation.clocks()) == 1
 
 
 def test_mistakes_in_keys_and_aggregates_are_told_before_the_program_runs() -> None:

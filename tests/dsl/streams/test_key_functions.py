@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 import gearpy as gp
+from gearpy.testing import Simulation
 
 
 class Count(gp.Task):
@@ -56,7 +57,7 @@ def test_a_key_function_is_called_once_for_a_record(step: str, kind: str, bad: i
     records = app.read(gp.collection([gp.Message(each, each * 10) for each in range(12)]))
     results: list[Any] = []
     STEPS[step](records.key_by(key)).write(gp.to_list(results))
-    gp.run(app, config=gp.load_config(overrides={"application.on-error": "skip"}))
+    Simulation(app, on_error="skip").run()
 
     assert calls == [*range(12)]
     assert results
