@@ -11,6 +11,7 @@ from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch, Message
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError
+from gearpy.testing import Simulation
 from gearpy.wire.values.payload import decode_value, encode_value
 from tests.task.build import Bench, Echo, on_next_of, some_limits, source_of
 
@@ -188,7 +189,7 @@ def test_numbers_of_a_task_with_timers_are_told(task: type[Timed], second_ms: in
     app.read(gp.collection(records)).key_by(lambda _: 0).process(task).write(gp.to_list([]))
 
     with pytest.raises(OperatorError, match=f"TypeError: {task.method} returned 7: yield gp.Mess"):
-        gp.run(app, config=gp.load_config(overrides={"application.on-error": "skip"}))
+        Simulation(app, on_error="skip").run()
 
 
 def test_record_given_again_is_processed_like_any_other() -> None:
