@@ -26,7 +26,7 @@ from gearpy.messages.data import Batch
 from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
 from gearpy.task.aggregates.row_count import merging_counts
-from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
@@ -248,7 +248,7 @@ def test_parts_of_counts_are_merged_beside() -> None:
             "fold",
             TumblingWindows(20),
             lambda part: part[0],
-            merging_counts(fold_of_one(count())),
+            merging_counts(fold_of(count())),
             limit=3,
         )
     )

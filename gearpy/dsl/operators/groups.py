@@ -54,7 +54,7 @@ from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold, PerBatchStage, RunningFold
 from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
-from gearpy.task.aggregates.rows import OF_ORDER, RunningAggregate, fold_of, fold_of_one
+from gearpy.task.aggregates.rows import OF_ORDER, RunningAggregate, fold_of, one_or_all
 from gearpy.task.aggregates.windows import window_stage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import ordered_stage
@@ -205,9 +205,8 @@ class AggregateOperator(Grouping):
 
     @property
     def fold(self) -> Fold:
-        if self.is_single:
-            return fold_of_one(*self.aggregates.values(), only_changed=self.only_changed)
-        return fold_of(self.aggregates)
+        of = one_or_all(self.aggregates, is_single=self.is_single)
+        return fold_of(of, only_changed=self.only_changed)
 
     @property
     def _sees_order(self) -> bool:
@@ -481,8 +480,7 @@ class AggregateOperator(Grouping):
         """Make the stage that gives a result after each row of columns."""
         from gearpy.task.aggregates.running_tables import RunningTables  # noqa: PLC0415 - Arrow
 
-        (first, *_) = aggregates.values()
-        fold = fold_of_one(first) if self.is_single else fold_of(aggregates)
+        fold = fold_of(one_or_all(aggregates, is_single=self.is_single))
         given = context, self.name, key, fold, aggregates
         return RunningTables(*given, schema=schema, results=results)
 
@@ -559,8 +557,8 @@ class _Part(GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):
         windows = self.of.windows or GlobalWindows()
         assert isinstance(windows, DisjointWindows | OverlappingWindows | SessionWindows)
         names = self.of.by_names
-        (first, *_) = names.aggregates.values()
-        return ColumnGroups(windows, names.key, first if self.of.is_single else names.aggregates)
+        aggregates = one_or_all(names.aggregates, is_single=self.of.is_single)
+        return ColumnGroups(windows, names.key, aggregates)
 
 
 @operator

@@ -46,8 +46,8 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Passing(_Keyed, PassesRecords):
-    """The common answers of those that let some records pass; of columns they look at the key."""
+class _Columnar(_Keyed):
+    """The common answers of those that give tables of tables."""
 
     schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
 
@@ -72,6 +72,10 @@ class _Passing(_Keyed, PassesRecords):
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
         return keyed_schema(self.inputs[0], self.key, given)
+
+
+class _Passing(_Columnar, PassesRecords):
+    """The common answers of those that let some records pass; of columns they look at the key."""
 
 
 def in_order(
@@ -126,16 +130,8 @@ class StateOperator(_Keyed, GivesNewRecords):
 
 
 @operator
-class PairwiseOperator(StateOperator):
+class PairwiseOperator(_Columnar, StateOperator):
     """Each record with the one of its key before it, also in columns."""
-
-    schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "rows" if self._taken_schema(given) is None else "table"
-
-    def kind_given(self, taken: Kind) -> Kind:
-        return taken
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
         key = self.key
@@ -149,20 +145,12 @@ class PairwiseOperator(StateOperator):
 
         return PairSchema.of_pairs(schema)
 
-    def parts(self, placing: Placing) -> list[Operator]:
-        schema = self._taken_schema(placing.given)
-        if schema is None:
-            return super().parts(placing)
-        return [self.changed(inputs=placing.inputs, origin=self.origin or self, schema=schema)]
-
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+    def _stage(self, context: TaskContext) -> Stage:
         if self.schema is None or self.key is None:
-            return super().make_stages(context, sides)
+            return super()._stage(context)
         from gearpy.task.stages.pairs import PairTablesStage  # noqa: PLC0415 - NumPy
 
-        key = key_getter(*self.key.columns)
-        stage = PairTablesStage(context, self.name, key, self.schema)
-        return [in_order(context, stage, key, self.schema, waits=self.waits)]
+        return PairTablesStage(context, self.name, key_getter(*self.key.columns), self.schema)
 
 
 @operator

@@ -12,7 +12,7 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import Windows
 from gearpy.task.aggregates.fold import Fold
-from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.aggregates.rows import fold_of, one_or_all
 from gearpy.task.api.interfaces import Source
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.stages.tables import Form
@@ -76,9 +76,7 @@ class GroupStep:
         """Return the fold that takes in record by record."""
         if self.fold is not None:
             return self.fold
-        if self.is_single:
-            return fold_of_one(*self.aggregates.values())
-        return fold_of(self.aggregates)
+        return fold_of(one_or_all(self.aggregates, is_single=self.is_single))
 
     @property
     def is_ordered(self) -> bool:

@@ -17,7 +17,7 @@ from gearpy.core.base.one_key import one_key
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.expressions.expr import Expr
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.aggregates.rows import fold_of_one
+from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.window_result import JoinResult
 
 Row: TypeAlias = dict[str, Any]
@@ -294,7 +294,7 @@ class OverColumn:
     def _aggregated(
         self, rows: list[Row], frames: Iterator[tuple[int, int]], aggregate: Aggregate
     ) -> Iterator[Any]:
-        fold = fold_of_one(aggregate)
+        fold = fold_of(aggregate)
         begun = done = -1
         kept = None
         for low, high in frames:

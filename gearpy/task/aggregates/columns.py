@@ -6,7 +6,7 @@ share of a few vector operations. The results are those of the same aggregates o
 floats the last digits may differ, as they are added up in another order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -45,14 +45,11 @@ from gearpy.task.aggregates.partials import (
     partial_of,
     places_of,
 )
-from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.aggregates.rows import Aggregates, fold_of
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 from gearpy.task.time.pieces import TimePieces, is_sorted, session_numbers
-
-#: Named ones, whose results are a dict; or one alone.
-Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 
 #: Windows over which columns can be aggregated.
 ColumnarWindows: TypeAlias = DisjointWindows | OverlappingWindows | SessionWindows
@@ -148,8 +145,7 @@ class ColumnGroups:
     @property
     def fold(self) -> Fold:
         """That of the same records as rows."""
-        of = self.aggregates
-        return fold_of_one(of) if isinstance(of, Aggregate) else fold_of(of)
+        return fold_of(self.aggregates)
 
 
 # -- where tables come from --------------------------------------------------------------------

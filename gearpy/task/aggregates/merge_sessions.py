@@ -32,7 +32,6 @@ from gearpy.task.aggregates.columns import (
     codes_of,
 )
 from gearpy.task.aggregates.merge_tables import TableMerge, TablesStage
-from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.time.pieces import session_numbers
 
 #: The number of a session among all, in the order in which they were begun; whether state has some
@@ -72,16 +71,7 @@ class MergeSessionsStage(TablesStage):
     Results come by end and start of their sessions, then in the order in which these were begun.
     """
 
-    def __init__(
-        self,
-        context: TaskContext,
-        name: str,
-        groups: ColumnGroups,
-        *,
-        schema: pa.Schema,
-        results: pa.Schema | None = None,
-    ) -> None:
-        super().__init__(context, name, groups, schema=schema, results=results)
+    def _begin(self, groups: ColumnGroups) -> None:
         assert isinstance(groups.windows, SessionWindows)
         self._gap_ms = groups.windows.gap_ms
         self._key_names = tuple(groups.key)

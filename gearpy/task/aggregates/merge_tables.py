@@ -30,7 +30,6 @@ from gearpy.state.stores.tables import packed, packed_tuples
 from gearpy.task.aggregates.columns import (
     OWN,
     RECORDS,
-    Aggregates,
     ColumnGroups,
     PartialTables,
     Reader,
@@ -40,6 +39,7 @@ from gearpy.task.aggregates.columns import (
 from gearpy.task.aggregates.fitting import roles_of
 from gearpy.task.aggregates.fold import WindowedStage
 from gearpy.task.aggregates.partials import Input, merging_of
+from gearpy.task.aggregates.rows import Aggregates
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
@@ -113,6 +113,11 @@ class TablesStage(WindowedStage, ABC):
         self._result = groups.fold.result
         self._kept: BulkState | None = None
         self._watermark_ms = MIN_MS
+        self._begin(groups)
+
+    @abstractmethod
+    def _begin(self, groups: ColumnGroups) -> None:
+        """Have nothing kept."""
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Keep partials until their windows close; those of late records may have to wait."""
@@ -203,16 +208,7 @@ class MergeTablesStage(TablesStage):
     Results come by end and start of their windows, then in the order in which keys first came.
     """
 
-    def __init__(
-        self,
-        context: TaskContext,
-        name: str,
-        groups: ColumnGroups,
-        *,
-        schema: pa.Schema,
-        results: pa.Schema | None = None,
-    ) -> None:
-        super().__init__(context, name, groups, schema=schema, results=results)
+    def _begin(self, groups: ColumnGroups) -> None:
         windows = groups.windows
         assert not isinstance(windows, SessionWindows), "they are others for each key"
         self._sliding = SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else None

@@ -6,6 +6,8 @@ those of rows to the last digit. What is kept is as over rows.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,19 +42,37 @@ _UNWRITTEN_MAX: Final = 1 << 14
 _KEPT_MAX: Final = 64
 _KEPT_BACK: Final = 8
 _OF_TABLE: Final = 1 << 12
-#: Columns behind those of a record: when it is in the window, and its event time.
-_AT: Final = "#at"
-_TIME: Final = "#time"
 _GREATEST: Final = np.iinfo(np.int64).max
-#: Of a key: the table that has its records, and where they are in it.
-_CHUNK, _START, _STOP = range(3)
+
+
+class _Records(NamedTuple):
+    """Records of keys, of each in their order.
+
+    Attributes:
+        codes: the number of the key of each; so with all arrays here.
+        at_ms: when it is in the window.
+        times: its event time.
+        numbers: its number among all of the key.
+        is_written: keyed state has it.
+    """
+
+    rows: pa.RecordBatch
+    codes: _Array
+    at_ms: _Array
+    times: _Array
+    numbers: _Array
+    is_written: _Array
+
+    def joined(self, other: "_Records") -> "_Records":
+        arrays = map(np.concatenate, zip(self[1:], other[1:], strict=True))
+        return _Records(joined_rows([self.rows, other.rows]), *arrays)
+
+    def taken(self, at: _Array) -> "_Records":
+        return _Records(self.rows.take(pa.array(at)), *(each[at] for each in self[1:]))
 
 
 class RollingTables(RollingStage):
-    """A `RollingStage` of tables, whose results are a table.
-
-    The records of a key stand one behind the other in a table that it shares with the other keys
-    of the batch in which its last one came.
+    """A `RollingStage` of tables, whose results are a table. All records at hand are in one.
 
     Args:
         aggregates: those of the fold, by names of columns.
@@ -83,11 +103,8 @@ class RollingTables(RollingStage):
     def _begin_again(self) -> None:
         self._code_of: dict[Any, int] = {}
         self._runs_of: list[list[int]] = []  # By code, as `RollingWindow.runs`.
-        self._places: _Array = np.zeros((0, 3), np.int64)  # By code.
-        self._first: _Array = np.zeros(0, np.int64)  # By code, as `RollingWindow.first`.
-        self._written: _Array = np.zeros(0, np.int64)  # The number behind the last one written.
-        self._chunks: dict[int, pa.RecordBatch] = {}
-        self._chunk = 0
+        empty, none = pa.RecordBatch.from_pylist([], self._schema.arrow), np.zeros(0, np.int64)
+        self._kept = _Records(empty, none, none, none, none, np.zeros(0, bool))
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
@@ -101,165 +118,102 @@ class RollingTables(RollingStage):
             codes = np.array([self._code_of[key] for key in keys])[of_rows]
             try:
                 with np.errstate(all="ignore"):  # Python says nothing of infinite sums either.
-                    results = self._found(table.batch, times, codes)
+                    results = self._found(table.batch, times.array.to_numpy(), codes)
             except (pa.ArrowException, *USER_ERRORS) as error:
                 raise operator_error(self.name, error) from error
         if results is not None:
             yield batch.giving(Table(results), times)
             return
-        if self._code_of:
-            self._write_all()
-            self._begin_again()
+        self._write_all()
         rows = batch.giving(self._schema.rows(table.batch), list(times))
         yield from as_tables(super().process(rows), self._results, self.name)
 
     def snapshot(self) -> None:
-        self._write_all()
+        self._write_new()
         super().snapshot()
 
-    # -- keys ------------------------------------------------------------------------------------
-
     def _goes_by_tables(self, keys: list[Any], rows: int, time_ms: int) -> bool:
-        """Have the records of some keys at hand in tables, unless so few rows have come.
+        """Have the records of some keys at hand in a table, unless so few rows have come.
 
-        All records of their windows are looked at for them, where rows look at a few.
+        All records at hand are looked at for them, where rows look at a few.
         """
-        at_hand, code_of = self._at_hand, self._code_of
+        at_hand = self._at_hand
         if at_hand:
-            kept = sum(len(each.rows) for each in map(at_hand.get, keys) if each is not None)
+            kept = sum(len(each.rows) for each in at_hand.values())
             if kept + _OF_TABLE > _KEPT_BACK * rows:
                 return False
             super().snapshot()
             at_hand.clear()
-        if len(code_of) + len(keys) > _KEYS_MAX:
+        if len(self._code_of) + len(keys) > _KEYS_MAX:
             self._write_all()
-            self._begin_again()
-            code_of = self._code_of
-        if new := [key for key in keys if key not in code_of]:
-            try:
-                self._read_keys(new, time_ms)
-            except USER_ERRORS:  # One can be no key. Rows tell which record has it.
-                return False
-        codes = [code_of[key] for key in keys]
-        kept = int((self._places[codes, _STOP] - self._places[codes, _START]).sum())
-        return kept + _OF_TABLE <= _KEPT_MAX * rows
+        try:
+            self._read_keys([key for key in keys if key not in self._code_of], time_ms)
+        except USER_ERRORS:  # One can be no key. Rows tell which record has it.
+            return False
+        return len(self._kept.codes) + _OF_TABLE <= _KEPT_MAX * rows
+
+    # -- records that are kept -------------------------------------------------------------------
 
     def _read_keys(self, keys: list[Any], time_ms: int) -> None:
         """Take the records of keys from their state."""
         keys = list(dict.fromkeys(keys))  # Zeros of either sign are one key.
         windows = [self._read(key, time_ms) for key in keys]
-        rows = [each for window in windows for each in window.rows]
-        if rows:
-            table = self._schema.table([row for row, _ in rows])
-            at_ms = [each for window in windows for each in window.times]
-            self._add_chunk(_with_times(table, np.array(at_ms), np.array([ms for _, ms in rows])))
-        counts = np.array([len(window.rows) for window in windows], np.int64)
-        ends, first = np.cumsum(counts), np.array([each.first for each in windows], np.int64)
-        chunks = np.full(len(counts), self._chunk)
-        places = np.column_stack([chunks, ends - counts, ends])
-        for key in keys:
-            self._code_of[key] = len(self._code_of)
+        codes = range(len(self._code_of), len(self._code_of) + len(keys))
+        self._code_of |= zip(keys, codes, strict=True)
         self._runs_of += [window.runs for window in windows]
-        self._places = np.concatenate([self._places, places])
-        self._first = np.append(self._first, first)
-        self._written = np.append(self._written, first + counts)
+        cells = [
+            (row, code, at_ms, own_ms, window.first + at)
+            for code, window in zip(codes, windows, strict=True)
+            for at, ((row, own_ms), at_ms) in enumerate(zip(window.rows, window.times, strict=True))
+        ]
+        if cells:
+            rows, *arrays = zip(*cells, strict=True)
+            known = *map(np.array, arrays), np.ones(len(rows), bool)
+            self._kept = self._kept.joined(_Records(self._schema.table(rows), *known))
 
-    # -- records that are kept -------------------------------------------------------------------
-
-    def _add_chunk(self, rows: pa.RecordBatch) -> None:
-        self._chunk += 1
-        self._chunks[self._chunk] = rows
-
-    def _kept(self, places: _Array) -> tuple[list[pa.RecordBatch], _Array]:
-        """Return records at some places, and with each of which place it is."""
-        tables, of_rows = list[pa.RecordBatch](), [np.zeros(0, np.int64)]
-        counts = places[:, _STOP] - places[:, _START]
-        for chunk in np.unique(places[counts > 0, _CHUNK]).tolist():
-            mine = np.flatnonzero((places[:, _CHUNK] == chunk) & (counts > 0))
-            of_rows.append(np.repeat(mine, counts[mine]))
-            before = np.cumsum(counts[mine]) - counts[mine]
-            at = np.repeat(places[mine, _START] - before, counts[mine])
-            tables.append(self._chunks[chunk].take(pa.array(at + np.arange(len(at)))))
-        return tables, np.concatenate(of_rows)
-
-    def _keep(self, rows: pa.RecordBatch, codes: _Array, counts: _Array, first: _Array) -> None:
-        """Keep records, so many of each of some keys, in place of what these have."""
-        self._add_chunk(rows)
-        ends = np.cumsum(counts)
-        self._places[codes] = np.column_stack(
-            [np.full(len(codes), self._chunk), ends - counts, ends]
-        )
-        self._first[codes] = first
-        used = np.unique(self._places[:, _CHUNK])
-        self._chunks = {chunk: self._chunks[chunk] for chunk in used.tolist()}
-        alive = int((self._places[:, _STOP] - self._places[:, _START]).sum())
-        if sum(map(len, self._chunks.values())) > 2 * alive + _KEYS_MAX:
-            tables, of = self._kept(self._places)
-            order, self._chunks = np.argsort(of, kind="stable"), {}
-            counts = np.bincount(of, minlength=len(self._places))
-            whole = joined_rows(tables).take(pa.array(order))
-            self._keep(whole, np.arange(len(counts)), counts, self._first)
+    def _write_new(self) -> None:
+        """Put the records into keyed state that it has not."""
+        kept = self._kept
+        order = np.flatnonzero(~kept.is_written)
+        some = kept.taken(order[np.argsort(kept.codes[order], kind="stable")])
+        rows = self._schema.rows(some.rows)
+        values = [row if MSGPACK.keeps(row) else MSGPACK.encode(row) for row in rows]
+        fields = zip(values, some.at_ms.tolist(), some.times.tolist(), strict=True)
+        codes, at, counts = np.unique(kept.codes, return_index=True, return_counts=True)
+        spans = map(range, kept.numbers[at].tolist(), (kept.numbers[at] + counts).tolist())
+        numbers, keys = dict(zip(codes.tolist(), spans, strict=True)), list(self._code_of)
+        for code, of_key in groupby(zip(some.codes.tolist(), fields, strict=True), itemgetter(0)):
+            unwritten: list[Any] = [field for _, each in of_key for field in each]
+            self._put(keys[code], self._runs_of[code], unwritten, numbers[code], unwritten[-2])
+        self._kept = kept._replace(is_written=np.ones(len(kept.codes), bool))
 
     def _write_all(self) -> None:
-        """Put the records into keyed state that it has not."""
-        stops = self._places[:, _STOP]
-        ends = self._first + stops - self._places[:, _START]
-        due = np.flatnonzero(ends > self._written)
-        places = self._places[due]
-        places[:, _START] = np.maximum(
-            places[:, _START], places[:, _STOP] - ends[due] + self._written[due]
-        )
-        tables, of = self._kept(places)
-        if not tables:
-            return
-        table = joined_rows(tables).take(pa.array(np.argsort(of, kind="stable")))
-        at, time = (table.column(name).to_pylist() for name in (_AT, _TIME))
-        rows = self._schema.rows(table.select(self._schema.arrow.names))
-        kept = [row if MSGPACK.keeps(row) else MSGPACK.encode(row) for row in rows]
-        fields: list[Any] = [field for each in zip(kept, at, time, strict=True) for field in each]
-        keys, start = [*self._code_of], 0
-        for code, count in zip(due.tolist(), np.bincount(of, minlength=len(due)), strict=True):
-            unwritten = fields[3 * start : 3 * (start + count)]
-            numbers = range(int(self._first[code]), int(ends[code]))
-            self._put(keys[code], self._runs_of[code], unwritten, numbers, at[start + count - 1])
-            start += count
-        self._written[due] = ends[due]
+        """Have no records at hand any more."""
+        if self._code_of:
+            self._write_new()
+            self._begin_again()
 
     # -- what comes ------------------------------------------------------------------------------
 
-    def _found(self, table: pa.RecordBatch, times: Times, codes: _Array) -> pa.RecordBatch | None:
+    def _found(self, table: pa.RecordBatch, times: _Array, codes: _Array) -> pa.RecordBatch | None:
         """Return the results of a table, and keep it; None, and keep nothing."""
-        used, of_new = np.unique(codes, return_inverse=True)
-        tables, of_kept = self._kept(self._places[used])
-        own = times.array.to_numpy()
-        rows = joined_rows([*tables, _with_times(table, own, own)])
-        windows = _Windows(
-            np.concatenate([of_kept, of_new]),
-            (rows.column(_AT).to_numpy(), rows.column(_TIME).to_numpy()),
-            self._first[used],
-            new=len(table),
-            span=self._span,
-            event_ms=self._state.event_ms,
-        )
-        found = found_after(windows, self._aggregates, rows, [None])
+        numbers = np.zeros(len(codes), np.int64)  # Those of a key without any, but for the place.
+        new = _Records(table, codes, times, times, numbers, np.zeros(len(codes), bool))
+        records = self._kept.joined(new)
+        windows = _Windows(records, new=len(table), span=self._span, event_ms=self._state.event_ms)
+        found = found_after(windows, self._aggregates, records.rows, [None])
         if found is None:
             return None
-        values = [each.slice(len(of_kept)) for each in found[0]]
+        values = [each.slice(len(self._kept.codes)) for each in found[0]]
         results = with_keys(table, self._names.names, values, self._results.arrow)
-        rows = rows.set_column(len(table.schema), _AT, pa.array(windows.at_ms))
-        kept = np.concatenate([np.arange(a, b) for a, b in windows.last.tolist()])
-        rows = rows.take(pa.array(windows.order[kept]))
-        first = windows.numbers[windows.last[:, 0]]
-        self._keep(rows, used, windows.last[:, 1] - windows.last[:, 0], first)
-        lengths = self._places[:, _STOP] - self._places[:, _START]
-        if (self._first + lengths - np.maximum(self._written, self._first)).sum() > _UNWRITTEN_MAX:
-            self._write_all()
+        left = records.taken(windows.order[windows.last])
+        left = left._replace(
+            at_ms=windows.at_ms[windows.last], numbers=windows.numbers[windows.last]
+        )
+        self._kept = left
+        if len(left.codes) - int(left.is_written.sum()) > _UNWRITTEN_MAX:
+            self._write_new()
         return results
-
-
-def _with_times(table: pa.RecordBatch, at_ms: _Array, times: _Array) -> pa.RecordBatch:
-    columns = [*table.columns, pa.array(at_ms, pa.int64()), pa.array(times, pa.int64())]
-    return pa.RecordBatch.from_arrays(columns, names=[*table.schema.names, _AT, _TIME])
 
 
 class _Bucket(NamedTuple):
@@ -293,40 +247,32 @@ class _Windows(Runs):
 
     Attributes:
         order: of the rows, key by key.
-        at_ms: when each is in the window, as the rows came.
-        numbers: of the rows in that order, among those of their keys.
-        last: of each key, the first row of the last window, and the one behind the last row.
+        at_ms: of the rows in that order, when each is in the window.
+        numbers: likewise, among those of their keys.
+        last: which of the rows in that order are in the last window of their key.
     """
 
-    def __init__(
-        self,
-        codes: _Array,
-        times: tuple[_Array, _Array],
-        first: _Array,
-        *,
-        new: int,
-        span: RollingSpan,
-        event_ms: int,
-    ) -> None:
-        self._times = times[1]
-        small = codes.astype(np.uint16) if len(first) <= 1 << 16 else codes  # By a radix sort.
+    def __init__(self, records: _Records, *, new: int, span: RollingSpan, event_ms: int) -> None:
+        codes, self._times = records.codes, records.times
+        small = codes.astype(np.uint16) if codes.max() < 1 << 16 else codes  # By a radix sort.
         self.order = order = np.argsort(small, kind="stable")
         self.row_at = np.empty(len(codes), np.int64)
         self.row_at[order] = np.arange(len(codes))
         self.ends = np.zeros(1, np.int64)  # No key has anything before.
         run = codes[order]
-        counts = np.bincount(codes, minlength=len(first))
+        counts = np.bincount(codes)
         begins = np.cumsum(counts) - counts
         is_new = order >= len(codes) - new
-        at_ms = _never_falling(run, times[0][order])
+        came_ms = records.at_ms[order]
+        at_ms = _never_falling(run, came_ms)
         is_first = np.append([True], run[1:] != run[:-1])
         is_break = np.zeros(len(run), bool)
         if span.time_ms and event_ms > MIN_MS + span.time_ms:
             over_ms = event_ms - span.time_ms
             is_break[1:] = is_new[1:] & ~is_first[1:] & (at_ms[:-1] <= over_ms)
-            at_ms = np.where(at_ms <= over_ms, times[0][order], at_ms)
-        self.at_ms = at_ms[self.row_at]
-        self.numbers = first[run] + np.arange(len(run)) - begins[run]
+            at_ms = np.where(at_ms <= over_ms, came_ms, at_ms)
+        self.at_ms = at_ms
+        self.numbers = records.numbers[order][begins[run]] + np.arange(len(run)) - begins[run]
         stops = begins + counts
         for at in np.flatnonzero(is_break).tolist():
             self.numbers[at : stops[run[at]]] += -self.numbers[at] % PART
@@ -335,7 +281,7 @@ class _Windows(Runs):
             starts = np.maximum(starts, np.arange(len(run)) - span.records + 1)
         else:
             starts = _since(np.cumsum(is_break | is_first), at_ms, span.time_ms)
-        self.last = np.column_stack([starts[stops - 1], stops])
+        self.last = np.flatnonzero(np.arange(len(run)) >= starts[stops - 1][run])
         self._starts = starts
         self._asked = np.flatnonzero(is_new)
         self._buckets = list(self._in_buckets(run, begins, stops))

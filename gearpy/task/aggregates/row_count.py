@@ -19,7 +19,7 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.late_time import late_places
 from gearpy.task.aggregates.fold import Fold, Kept, KeyFunction, WindowFold
-from gearpy.task.aggregates.rows import fold_of_one
+from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.interfaces import TaskContext
 
 #: Keys that wait; more of them would be of little use, and take long to send.
@@ -46,7 +46,7 @@ class PartialCount(WindowFold):
         *,
         limit: int,
     ) -> None:
-        super().__init__(context, name, windows, key, fold_of_one(count()), limit=limit)
+        super().__init__(context, name, windows, key, fold_of(count()), limit=limit)
         self._has_late = False
 
     def process(self, batch: Batch) -> Iterator[Batch]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from keyword import iskeyword
 from operator import length_hint
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import (
@@ -36,6 +36,8 @@ from gearpy.task.aggregates.fold import (
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
 
+#: Named ones, whose results are a dict; or one alone.
+Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 #: Aggregates of one window whose value tells in which order records came.
 OF_ORDER: Final = frozenset({"collect", "custom", "heavy_hitters"})
 #: Aggregates whose accumulators grow in place, as lists, sets and dicts do.
@@ -105,12 +107,25 @@ _NUMBERS: Final = frozenset(
 _TYPED: Final = frozenset({"sum", "mean", "min", "max", "distinct"})
 
 
-def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
-    """Return a fold with a dict of the results of the aggregates, by their names.
+def one_or_all(aggregates: Mapping[str, Aggregate], *, is_single: bool) -> Aggregates:
+    return next(iter(aggregates.values())) if is_single else aggregates
+
+
+def fold_of(aggregates: Aggregates, *, only_changed: bool = False) -> Fold:
+    """Return a fold with the result of one aggregate, or a dict of those of several, by names.
+
+    Args:
+        only_changed: a record that has not changed the accumulator of the one gives no result,
+            running.
 
     Raises:
         ConfigError: there are none, or one is none.
     """
+    if isinstance(aggregates, Aggregate):
+        one = aggregates
+        if one.kind == "count":
+            return _count(one, None)
+        return _fold([one], lambda kept: one.result(kept[0]), only_changed=only_changed)
     check_aggregates(aggregates)
     names, all_of = list(aggregates), list(aggregates.values())
     if [each.kind for each in all_of] == ["count"]:
@@ -118,21 +133,10 @@ def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
     return _fold(all_of, _Code(all_of).results(names), names)
 
 
-def fold_of_one(aggregate: Aggregate, *, only_changed: bool = False) -> Fold:
-    """Return a fold with the result of one aggregate.
-
-    Args:
-        only_changed: a record that has not changed the accumulator gives no result, running.
-    """
-    if aggregate.kind == "count":
-        return _count(aggregate, None)
-    return _fold([aggregate], lambda kept: aggregate.result(kept[0]), only_changed=only_changed)
-
-
 class RunningAggregate(RunningStage):
     """Aggregates each key over the whole stream; yields ``(key, result)`` after every record.
 
-    Its fold is one of `fold_of` or `fold_of_one`.
+    Its fold is one of `fold_of`.
     """
 
     def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:

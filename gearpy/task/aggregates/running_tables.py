@@ -23,11 +23,11 @@ from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, cells_of
-from gearpy.task.aggregates.columns import Aggregates, listed
+from gearpy.task.aggregates.columns import listed
 from gearpy.task.aggregates.fitting import plain, truth, values_of
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.partials import one_keys_of
-from gearpy.task.aggregates.rows import RunningAggregate
+from gearpy.task.aggregates.rows import Aggregates, RunningAggregate
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 

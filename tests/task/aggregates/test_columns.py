@@ -34,7 +34,7 @@ from gearpy.task.aggregates.columns import (
 )
 from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.merge_tables import MergeTablesStage, mergeable
-from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.api.window_result import WindowResult
@@ -184,10 +184,8 @@ class BothPaths:
         key: tuple[str, ...],
         aggregates: Mapping[str, Aggregate] | Aggregate,
     ) -> None:
-        is_one = isinstance(aggregates, Aggregate)
-
         def rows(context: TaskContext) -> Stage:
-            fold = fold_of_one(aggregates) if is_one else fold_of(aggregates)  # type: ignore[arg-type]
+            fold = fold_of(aggregates)
             return WindowFold(
                 context, "rows", windows, key_getter(*key) if key else None, fold, limit=3
             )

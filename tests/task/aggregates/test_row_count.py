@@ -11,14 +11,14 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
-from gearpy.task.aggregates.rows import fold_of_one
+from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.chain import ChainTask
 from tests.task.build import a_context
 from tests.task.stage_build import Columns, columns_of, results_of
 
-COUNT = fold_of_one(agg.count())
+COUNT = fold_of(agg.count())
 TEN = TumblingWindows(10)
 
 

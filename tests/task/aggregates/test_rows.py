@@ -15,7 +15,7 @@ from gearpy.core.window.windows import TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.task.aggregates.fold import Fold, WindowFold
-from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
@@ -289,7 +289,7 @@ def test_running_aggregate_goes_on_behind_a_bad_record() -> None:
     """Its key stays as it was; the others keep their times."""
     context = a_context()
     context.rejects = Rejects("skip", TaskCounters())
-    stage = RunningAggregate(context, "running", key_getter("user"), fold_of_one(agg.sum("price")))
+    stage = RunningAggregate(context, "running", key_getter("user"), fold_of(agg.sum("price")))
     rows: list[Any] = [
         {"user": "ann", "price": 1}, {"user": "ann", "price": "x"}, {"user": "ann", "price": 2}
     ]  # fmt: skip
@@ -304,7 +304,7 @@ def test_running_aggregate_goes_on_behind_a_bad_record() -> None:
 
 
 def test_running_count_counts() -> None:
-    stage = RunningAggregate(a_context(), "n", key_getter("user"), fold_of_one(agg.count()))
+    stage = RunningAggregate(a_context(), "n", key_getter("user"), fold_of(agg.count()))
 
     ((values, _),) = results_of(
         stage, [{"user": "ann"}, {"user": "bob"}, {"user": "ann"}], [1, 2, 3]
@@ -315,7 +315,7 @@ def test_running_count_counts() -> None:
 
 @pytest.mark.parametrize("key", [key_getter("user"), lambda record: record["user"]])
 def test_running_aggregate_of_a_wrong_field_tells_which_there_are(key: Any) -> None:
-    stage = RunningAggregate(a_context(), "sum", key, fold_of_one(agg.sum("prise")))
+    stage = RunningAggregate(a_context(), "sum", key, fold_of(agg.sum("prise")))
 
     with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has price, user"):
         list(results_of(stage, [{"user": "ann", "price": 1}], [1]))
@@ -327,7 +327,7 @@ def test_only_what_has_changed_is_given(drawn: list[tuple[str, int | None]]) -> 
     best = top_records(2, lambda record: record[1])
     stages = [
         RunningAggregate(a_context(), "top", lambda record: record[0], fold)
-        for fold in (fold_of_one(best), fold_of_one(best, only_changed=True))
+        for fold in (fold_of(best), fold_of(best, only_changed=True))
     ]
     times = [*range(len(drawn))]
 
@@ -349,7 +349,7 @@ def test_fields_of_objects_are_read_as_those_of_dicts(name: str) -> None:
     odd: Any = type("Odd", (), {})()
     setattr(odd, name, 3)
     odd.user = "ann"
-    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum(name)))
+    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of(agg.sum(name)))
     sums = []
     for some in ([odd], [{"user": "ann", name: 2}, odd]):
         sums += [values for values, _ in results_of(stage, some, [*range(len(some))])]
@@ -357,7 +357,7 @@ def test_fields_of_objects_are_read_as_those_of_dicts(name: str) -> None:
 
 
 def test_a_field_that_is_not_there_is_told_with_those_that_are() -> None:
-    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum("prise")))
+    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of(agg.sum("prise")))
     rows: list[Any] = [Pair("ann", 1.0, 1)] * 2
     with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has n, price, user"):
         list(results_of(stage, rows, [1, 2]))

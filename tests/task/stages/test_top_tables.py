@@ -21,7 +21,7 @@ from gearpy.messages.late_time import LateTime, late_time
 from gearpy.messages.table import Table, Times
 from gearpy.sql.plan.records import Rank
 from gearpy.task.aggregates.fold import WindowFold
-from gearpy.task.aggregates.rows import RunningAggregate, fold_of_one
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.api.window_result import rows_in
 from gearpy.task.stages import top_tables
@@ -131,7 +131,7 @@ def test_changes_of_the_largest_are_those_of_rows(
     *, steps: list[Any], n: int, ranking: Rank | None, of: RowSchema, is_table: bool, few: int
 ) -> None:
     """Also behind a restart in the other form."""
-    fold = fold_of_one(top_records(n, ranking or "v"), only_changed=True)
+    fold = fold_of(top_records(n, ranking or "v"), only_changed=True)
     schema = RowSchema(of.arrow) if ranking or is_table else of
     are_whole = of is WHOLE
     kind = pa.list_(pa.struct(list(schema.arrow)))
@@ -198,7 +198,7 @@ def test_windows_have_the_largest_of_rows(
     schema, by = of
     if ranking or is_table:
         schema, by = RowSchema(schema.arrow), "v"
-    fold = fold_of_one(top_records(n, ranking or by))
+    fold = fold_of(top_records(n, ranking or by))
 
     def of_rows(context: Any) -> Any:
         return WindowFold(context, "top", windows, KEY, fold, limit=3, waits=waits)
