@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from gearpy.core.window import aggregates as agg
@@ -86,69 +87,48 @@ def _quantile(of: str, q: Any, *, where: str | None) -> Aggregate:
     return agg.quantile(float(q), of, where=where)
 
 
-def _top(of: str, n: Any, *, where: str | None) -> Aggregate:
-    return agg.top(n, of, where=where)
-
-
-def _arg(best: Callable[..., Aggregate]) -> Callable[..., Aggregate]:
-    return lambda of, by, *, where: best(of, by=by, where=where)
-
-
 def _count(*, where: str | None) -> Aggregate:
     return agg.count() if where is None else agg.count_if(where)
 
 
 def _spread(function: Callable[..., Aggregate], ddof: int) -> AggregateFunction:
-    return AggregateFunction(
-        lambda of, *, where: function(of, ddof=ddof, where=where), makes_fraction=True
-    )
+    return AggregateFunction(partial(function, ddof=ddof), makes_fraction=True)
 
 
-_ARG_MIN: Final = AggregateFunction(_arg(agg.arg_min), columns=2)
-_ARG_MAX: Final = AggregateFunction(_arg(agg.arg_max), columns=2)
-_MEAN: Final = AggregateFunction(agg.mean, makes_fraction=True)
-_QUANTILE: Final = AggregateFunction(_quantile, options=1, makes_fraction=True)
-_LIST: Final = AggregateFunction(agg.collect)
-_FIRST: Final = AggregateFunction(agg.first)
-_LAST: Final = AggregateFunction(agg.last)
-_MEDIAN: Final = AggregateFunction(agg.median, makes_fraction=True)
-#: Of truths the least is whether all are; and of none there is none, as SQL has it.
-_ALL: Final = AggregateFunction(agg.min)
-_ANY: Final = AggregateFunction(agg.max)
+def _by(function: Callable[..., Aggregate]) -> AggregateFunction:
+    return AggregateFunction(lambda of, by, *, where: function(of, by=by, where=where), columns=2)
 
-AGGREGATES: Final[Mapping[str, AggregateFunction]] = {
+
+_TABLE: Final[Mapping[str, AggregateFunction]] = {
     "count": AggregateFunction(_count, columns=0, distinct=agg.distinct),
-    **dict.fromkeys(("count_if", "countif"), AggregateFunction(_count, columns=0)),
+    "count_if, countif": AggregateFunction(_count, columns=0),
     "sum": AggregateFunction(agg.sum),
-    "avg": _MEAN,
-    "mean": _MEAN,
+    "avg, mean": AggregateFunction(agg.mean, makes_fraction=True),
     "min": AggregateFunction(agg.min, distinct=agg.min),
     "max": AggregateFunction(agg.max, distinct=agg.max),
-    "stddev": _spread(agg.stddev, 1),
-    "stddev_samp": _spread(agg.stddev, 1),
+    "stddev, stddev_samp": _spread(agg.stddev, 1),
     "stddev_pop": _spread(agg.stddev, 0),
-    "variance": _spread(agg.variance, 1),
-    "var_samp": _spread(agg.variance, 1),
+    "variance, var_samp": _spread(agg.variance, 1),
     "var_pop": _spread(agg.variance, 0),
-    "median": _MEDIAN,
-    "quantile": _QUANTILE,
-    "quantile_cont": _QUANTILE,
-    "percentile_cont": _QUANTILE,
-    "approx_quantile": _QUANTILE,
+    "median": AggregateFunction(agg.median, makes_fraction=True),
+    "quantile, quantile_cont, percentile_cont, approx_quantile": AggregateFunction(
+        _quantile, options=1, makes_fraction=True
+    ),
     "approx_count_distinct": AggregateFunction(agg.approx_distinct),
-    "arg_min": _ARG_MIN,
-    "min_by": _ARG_MIN,
-    "arg_max": _ARG_MAX,
-    "max_by": _ARG_MAX,
-    **dict.fromkeys(("first", "first_value", "any_value", "arbitrary"), _FIRST),
-    **dict.fromkeys(("first_value ignore nulls", "first ignore nulls"), _FIRST),
-    **dict.fromkeys(("last", "last_value"), _LAST),
-    **dict.fromkeys(("last_value ignore nulls", "last ignore nulls"), _LAST),
-    "list": _LIST,
-    "array_agg": _LIST,
+    "arg_min, min_by": _by(agg.arg_min),
+    "arg_max, max_by": _by(agg.arg_max),
+    "first, first_value, any_value, arbitrary": AggregateFunction(agg.first),
+    "last, last_value": AggregateFunction(agg.last),
+    # Over rows the others take a row, whatever it has.
+    "first ignore nulls, first_value ignore nulls": AggregateFunction(agg.first),
+    "last ignore nulls, last_value ignore nulls": AggregateFunction(agg.last),
+    "list, array_agg": AggregateFunction(agg.collect),
     "mode": AggregateFunction(agg.mode),
-    "top": AggregateFunction(_top, options=1),
-    "bool_and": _ALL,
-    "every": _ALL,
-    "bool_or": _ANY,
+    "top": AggregateFunction(lambda of, n, *, where: agg.top(n, of, where=where), options=1),
+    # Of truths the least is whether all are; and of none there is none, as SQL has it.
+    "bool_and, every": AggregateFunction(agg.min),
+    "bool_or": AggregateFunction(agg.max),
+}
+AGGREGATES: Final[Mapping[str, AggregateFunction]] = {
+    name: function for names, function in _TABLE.items() for name in names.split(", ")
 }

@@ -282,7 +282,7 @@ def _select(
         )
     scope = _with_values(scope, [item.value for item in items], tables)
     found = _projected([*items, *hidden], scope)
-    return _distinct(found, tables, select) if select.is_distinct else found
+    return _distinct(found, tables, select.at) if select.is_distinct else found
 
 
 def _with_items(select: Select) -> Select:
@@ -488,15 +488,12 @@ def _name_of(node: Expression) -> str:
             return "column"
 
 
-def _distinct(relation: Relation, tables: Tables, select: Select) -> Relation:
-    fields = [each.field for each in relation.columns]
+def _distinct(relation: Relation, tables: Tables, at: int) -> Relation:
     if relation.changes:
-        raise tables.text.error(
-            select.at, "DISTINCT over a running aggregate would show each of its values"
-        )
-    if _emit(relation, tables, select.at) == "final":
-        return _each_once(relation, select.at, tables)
-    keyed: Any = relation.stream.key_by(*fields)
+        raise tables.text.error(at, "DISTINCT over a running aggregate would show each value of it")
+    if _emit(relation, tables, at) == "final":
+        return _each_once(relation, at, tables)
+    keyed: Any = relation.stream.key_by(*(each.field for each in relation.columns))
     return replace(relation, stream=keyed.distinct())
 
 
@@ -508,35 +505,25 @@ def _union(union: Union, tables: Tables) -> Relation:
             f"{union.kind.upper()} takes rows of as many columns: {len(left.columns)} are selected "
             f"before it, and {len(right.columns)} behind it",
         )
-    kinds = [_common(a, b, union, tables) for a, b in zip(left.columns, right.columns, strict=True)]
-    names = [each.name for each in left.columns]
-    streams = [
-        selected(
-            side.stream,
-            {
-                **{
-                    name: col(of.field) if of.type == kind else col(of.field).cast(kind)
-                    for name, of, kind in zip(names, side.columns, kinds, strict=True)
-                },
-                **({} if union.kind == "union" else {_IS_FIRST: lit(side is left)}),
-            },
-        )
-        for side in (left, right)
-    ]
-    columns = tuple(Column(name, name, kind) for name, kind in zip(names, kinds, strict=True))
-    changes = left.changes or right.changes
-    times = [
-        next(
-            (name for name, of in zip(names, side.columns, strict=True) if of.field == side.time),
-            "",
-        )
-        for side in (left, right)
-    ]
+    pairs = zip(left.columns, right.columns, strict=True)
+    columns = tuple(Column(a.name, a.name, _common(a, b, union, tables)) for a, b in pairs)
+    streams: list[Any] = []
+    times: list[str] = []
+    for side in (left, right):
+        sides = [*zip(columns, side.columns, strict=True)]
+        fields = {
+            to.name: col(of.field) if of.type == to.type else col(of.field).cast(to.type)
+            for to, of in sides
+        }
+        if union.kind != "union":
+            fields[_IS_FIRST] = lit(side is left)
+        streams.append(selected(side.stream, fields))
+        times.append(next((to.name for to, of in sides if of.field == side.time), ""))
     time = times[0] if times[0] == times[1] else ""
+    changes = left.changes or right.changes
     relation = Relation(streams[0].merge(streams[1]), columns, time, changes=changes)
     if union.kind == "union":
-        nothing = Select(union.at, (), TableName(union.at, "", ""), None, (), None, None, True)
-        return relation if union.is_all else _distinct(relation, tables, nothing)
+        return relation if union.is_all else _distinct(relation, tables, union.at)
     what = union.kind.upper()
     if union.is_all or not relation.is_bounded:
         raise tables.text.error(

@@ -326,12 +326,11 @@ class OverRows:
     end: str
 
     def __call__(self, result: Any) -> Iterator[Row]:
-        listed = result[1]
-        rows: list[Row] = [
-            {**row} for row in (listed["rows"] if isinstance(listed, dict) else listed)
-        ]
+        is_ranked = not isinstance(result[1], dict)  # The first rows come in order, as copies.
+        rows: list[Row] = result[1] if is_ranked else [{**row} for row in result[1]["rows"]]
         for each in self.columns:
-            rows.sort(key=each.rank, reverse=True)
+            if not is_ranked:
+                rows.sort(key=each.rank, reverse=True)
             for row, value in zip(rows, each.results(rows), strict=True):
                 row[each.field] = value
         for row in rows:
