@@ -113,15 +113,16 @@ class Rank:
         return found[1] if is_number else None
 
     def __call__(self, row: Row) -> tuple[Any, ...]:
-        return tuple(
-            piece
-            for name, is_descending, nulls_first in self.fields
-            for piece in _pieces(row[name], is_descending, nulls_first)
-        )
+        found: tuple[Any, ...] = ()
+        for name, is_descending, nulls_first in self.fields:
+            found += _pieces(row[name], is_descending, nulls_first)
+        return found
 
 
 def _pieces(value: Any, is_descending: bool, nulls_first: bool) -> tuple[Any, Any]:  # noqa: FBT001 - of fields
     """Return two pieces, of which pairs are compared: whether there is a value, and which."""
+    if type(value) is int:  # By far the most.
+        return 0, (0, value if is_descending else -value)
     match value:
         case None:
             return (1, 0) if nulls_first else (-1, 0)
