@@ -1,15 +1,11 @@
-"""Dispatchers give actors their turns: a pool of threads for many, or a thread for one."""
+"""Dispatchers give actors their turns: a thread for many, or a thread for one."""
 
 import logging
-import sys
 import threading
 from math import inf
-from os import cpu_count
 from queue import SimpleQueue
 from time import monotonic
 from typing import Final, Literal, Protocol, TypeAlias
-
-from gearpy.errors import ConfigError
 
 _log = logging.getLogger("gearpy.actor")
 
@@ -26,23 +22,15 @@ class Runnable(Protocol):
 
 
 class Dispatcher(Protocol):
-    """Threads on which actors take turns. Gearpump: ``task-dispatcher``."""
-
-    @property
-    def threads(self) -> int: ...
+    """A thread on which actors take turns. Gearpump: ``task-dispatcher``."""
 
     def start(self) -> None: ...
 
     def schedule(self, runnable: Runnable) -> None: ...
 
 
-#: ``"pinned"``: a thread of its own. ``"shared"``: the system's pool. Or a pool of yours.
-DispatcherChoice: TypeAlias = Literal["pinned", "shared"] | Dispatcher
-
-
-def default_threads() -> int:
-    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return 1 if has_gil else cpu_count() or 1
+#: ``"pinned"``: a thread of its own. Or one that is shared.
+DispatcherChoice: TypeAlias = Literal["pinned"] | Dispatcher
 
 
 class SharedDispatcher:
@@ -51,24 +39,13 @@ class SharedDispatcher:
     A turn ends after ``turn_messages`` messages, or with the message during which ``turn_ms``
     passed, so neighbours wait for no more than that and one message. Gearpump: ``task-dispatcher``.
 
-    Runs on: `schedule` on any thread; turns on its own daemon threads. Its maker calls
-    `close` after its actors have stopped.
+    Runs on: `schedule` on any thread; turns on its own daemon thread. Its maker calls `close`
+    after its actors have stopped.
     """
 
     def __init__(
-        self,
-        threads: int = 1,
-        *,
-        turn_ms: float = 2,
-        turn_messages: int = 100,
-        name: str = "shared",
+        self, *, turn_ms: float = 2, turn_messages: int = 100, name: str = "shared"
     ) -> None:
-        if threads < 1 or turn_ms <= 0 or turn_messages < 1:
-            raise ConfigError(
-                f"dispatcher {name!r}: threads is {threads}, turn_ms is {turn_ms}, turn_messages "
-                f"is {turn_messages}; all must be above 0"
-            )
-        self.threads = threads
         self._name = name
         self._turn_s = turn_ms / 1000
         self._turn_messages = turn_messages
@@ -82,13 +59,10 @@ class SharedDispatcher:
             if self._is_started:
                 return
             self._is_started = True
-        for number in range(self.threads):
-            name = f"gearpy-{self._name}-{number}"
-            threading.Thread(target=self._run, name=name, daemon=True).start()
+        threading.Thread(target=self._run, name=f"gearpy-{self._name}", daemon=True).start()
 
     def close(self) -> None:
-        for _ in range(self.threads):
-            self._runnables.put(None)
+        self._runnables.put(None)
 
     def _run(self) -> None:
         take = self._runnables.get
@@ -101,8 +75,6 @@ class SharedDispatcher:
 
 class OwnThread:
     """The dispatcher of one pinned actor: a daemon thread that ends with it."""
-
-    threads = 1
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -404,7 +404,7 @@ class LocalRef(Ref[M_contra]):
                 raise ConfigError(
                     f"actor {self.path} asks itself: nobody is left to answer, use tell"
                 )
-            if asker.dispatcher is asked.dispatcher and asked.dispatcher.threads == 1:
+            if asker.dispatcher is asked.dispatcher:
                 raise ConfigError(
                     f"actor {asker.path} asks actor {self.path} on the only thread of their "
                     "dispatcher: nobody is left to answer, use tell"

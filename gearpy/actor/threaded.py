@@ -4,7 +4,7 @@ import logging
 from typing import Final, Self
 
 from gearpy.actor.api import DispatcherChoice
-from gearpy.actor.dispatcher import Dispatcher, OwnThread, SharedDispatcher, default_threads
+from gearpy.actor.dispatcher import Dispatcher, OwnThread
 from gearpy.actor.life import running
 from gearpy.actor.local_system import LocalActorSystem
 from gearpy.actor.mailbox import Reply
@@ -19,7 +19,7 @@ STOP_TIMEOUT_MS: Final = 5_000
 
 
 class ThreadedActorSystem(LocalActorSystem):
-    """`ActorSystem` on threads: pinned actors have one each, shared ones take turns on a pool.
+    """`ActorSystem` on threads: pinned actors have one each, others take turns on a dispatcher's.
 
     All threads are daemons. Use as a context manager, or call `shutdown`.
 
@@ -31,7 +31,6 @@ class ThreadedActorSystem(LocalActorSystem):
     def __init__(self, *, node: str = "", stop_timeout_ms: int = STOP_TIMEOUT_MS) -> None:
         super().__init__(node=node, stop_timeout_ms=stop_timeout_ms)
         self._timers = TimerThread()
-        self._shared = SharedDispatcher(default_threads())
 
     @property
     def timers(self) -> TimerThread:
@@ -49,10 +48,8 @@ class ThreadedActorSystem(LocalActorSystem):
     def dispatcher_of(self, name: str, choice: DispatcherChoice) -> Dispatcher:
         if choice == "pinned":
             return OwnThread(name)
-        if choice == "shared":
-            return self._shared
         if isinstance(choice, str):
-            raise ConfigError(f"dispatcher is {choice!r}, must be 'pinned' or 'shared'")
+            raise ConfigError(f"dispatcher is {choice!r}, must be 'pinned' or a dispatcher")
         return choice
 
     def shutdown(self, timeout_s: float = 10.0) -> bool:
@@ -63,7 +60,6 @@ class ThreadedActorSystem(LocalActorSystem):
         for life in self.lives():
             _log.warning("actor %s did not stop in time, killed", life.path)
             life.kill()
-        self._shared.close()
         self._timers.close()
         return is_empty
 

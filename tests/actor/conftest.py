@@ -3,18 +3,26 @@
 import logging
 from collections.abc import Iterator
 from queue import SimpleQueue
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import pytest
 
+from gearpy.actor.dispatcher import DispatcherChoice, SharedDispatcher
 from gearpy.actor.threaded import ThreadedActorSystem
 from tests.actor.build import DeadLetters, Log
 
-How: TypeAlias = Literal["pinned", "shared"]
+How: TypeAlias = DispatcherChoice
 
 
 @pytest.fixture
-def system() -> Iterator[ThreadedActorSystem]:
+def shared() -> Iterator[SharedDispatcher]:
+    dispatcher = SharedDispatcher()
+    yield dispatcher
+    dispatcher.close()
+
+
+@pytest.fixture
+def system(shared: SharedDispatcher) -> Iterator[ThreadedActorSystem]:
     system = ThreadedActorSystem(stop_timeout_ms=5_000)
     yield system
     assert system.shutdown(10)
@@ -26,10 +34,9 @@ def log() -> Log:
 
 
 @pytest.fixture(params=["pinned", "shared"])
-def how(request: pytest.FixtureRequest) -> How:
+def how(request: pytest.FixtureRequest, shared: SharedDispatcher) -> How:
     """Return a dispatcher; what is tested with it must not depend on it."""
-    how: How = request.param
-    return how
+    return "pinned" if request.param == "pinned" else shared
 
 
 @pytest.fixture

@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from gearpy.actor.api import BatchActor
-from gearpy.actor.dispatcher import SharedDispatcher, default_threads
+from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.errors import ConfigError
-from tests.actor.build import WAIT_S, Log, Obedient, Order, say, taken
+from tests.actor.build import WAIT_S, Log, Obedient, say, taken
 
 
-def test_busy_actor_does_not_starve_its_neighbour(system: ThreadedActorSystem) -> None:
+def test_busy_actor_does_not_starve_its_neighbour(
+    system: ThreadedActorSystem, shared: SharedDispatcher
+) -> None:
     ends: SimpleQueue[str] = SimpleQueue()
     is_over = threading.Event()
-    busy = system.spawn(Obedient, "busy", dispatcher="shared")
-    neighbour = system.spawn(Obedient, "neighbour", dispatcher="shared")
+    busy = system.spawn(Obedient, "busy", dispatcher=shared)
+    neighbour = system.spawn(Obedient, "neighbour", dispatcher=shared)
 
     def spin(me: Obedient) -> None:
         if is_over.is_set():
@@ -63,41 +64,21 @@ def test_turn_ends_with_its(log: Log, limits: dict[str, Any], messages: int, ord
     dispatcher.close()
 
 
-def test_thousand_actors_share_one_thread(system: ThreadedActorSystem) -> None:
+def test_thousand_actors_share_one_thread(
+    system: ThreadedActorSystem, shared: SharedDispatcher
+) -> None:
     before = threading.active_count()
 
-    refs = [system.spawn(Obedient, f"a{n}", dispatcher="shared") for n in range(1_000)]
+    refs = [system.spawn(Obedient, f"a{n}", dispatcher=shared) for n in range(1_000)]
     threads = {ref.ask(lambda _: threading.get_ident(), WAIT_S) for ref in refs}
 
-    assert len(threads) == default_threads()
-    assert threading.active_count() - before <= default_threads()
+    assert len(threads) == 1
+    assert threading.active_count() - before <= 1
 
 
-def test_several_threads_run_one_actor_one_turn_at_a_time() -> None:
-    dispatcher = SharedDispatcher(4, turn_messages=3)
-    counts = [0, 0, 0]
-
-    with ThreadedActorSystem() as system:
-        refs = [system.spawn(Obedient, f"a{n}", dispatcher=dispatcher) for n in range(3)]
-
-        def count(index: int) -> Order:
-            def add(_: Obedient) -> None:
-                counts[index] += 1
-
-            return add
-
-        orders = [count(index) for index in range(3)]
-        for _ in range(2_000):
-            for ref, order in zip(refs, orders, strict=True):
-                ref.tell(order)
-        for ref in refs:
-            ref.ask(lambda _: 1, WAIT_S)
-
-    dispatcher.close()
-    assert counts == [2_000] * 3
-
-
-def test_many_messages_pass_through_a_shared_actor(system: ThreadedActorSystem) -> None:
+def test_many_messages_pass_through_a_shared_actor(
+    system: ThreadedActorSystem, shared: SharedDispatcher
+) -> None:
     """The hot path, end to end; how fast is measured elsewhere."""
     is_done = threading.Event()
 
@@ -113,7 +94,7 @@ def test_many_messages_pass_through_a_shared_actor(system: ThreadedActorSystem) 
         def receive(self, message: int) -> int:
             return self._sum
 
-    ref = system.spawn(Counter, "counter", dispatcher="shared")
+    ref = system.spawn(Counter, "counter", dispatcher=shared)
 
     for number in range(50_000):
         ref.tell(number)
@@ -122,21 +103,14 @@ def test_many_messages_pass_through_a_shared_actor(system: ThreadedActorSystem) 
     assert ref.ask(0, WAIT_S) == sum(range(50_000))
 
 
-def test_closed_dispatcher_ends_its_threads() -> None:
+def test_closed_dispatcher_ends_its_thread() -> None:
     """Its owner closes it; other systems may have used it."""
-    dispatcher = SharedDispatcher(2, name="closing")
+    dispatcher = SharedDispatcher(name="closing")
     with ThreadedActorSystem() as system:
         system.spawn(Obedient, "a", dispatcher=dispatcher).ask(say("up"), WAIT_S)
-    threads = [t for t in threading.enumerate() if t.name.startswith("gearpy-closing")]
+    (thread,) = (t for t in threading.enumerate() if t.name == "gearpy-closing")
 
     dispatcher.close()
-    for thread in threads:
-        thread.join(WAIT_S)
+    thread.join(WAIT_S)
 
-    assert len(threads) == 2
-    assert not any(thread.is_alive() for thread in threads)
-
-
-def test_limits_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match="threads is 0"):
-        SharedDispatcher(0)
+    assert not thread.is_alive()

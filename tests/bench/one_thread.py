@@ -54,8 +54,6 @@ _REPORT_INTERVAL_MS: Final = 3_600_000
 class _Turns:
     """A dispatcher whose turns wait until they are taken; those of sources behind all others."""
 
-    threads = 1
-
     def __init__(self) -> None:
         self.queue: deque[Runnable] = deque()
         self.start = lambda: None

@@ -88,8 +88,6 @@ class WorldActorSystem(LocalActorSystem):
 
 
 class _WorldDispatcher:
-    threads = 1
-
     def __init__(self, name: str, system: WorldActorSystem) -> None:
         self._system, self._world = system, system.world
         self._wait_ms: Callable[[], int] | None = None

@@ -444,7 +444,7 @@ class ClusterSimulation:
         if message.executor_id == MASTER_EXECUTOR:
             return lambda: self._app_master(child, message)
         clock_ms = self.world.read_clock
-        dispatcher = SharedDispatcher(1, turn_ms=2)
+        dispatcher = SharedDispatcher(turn_ms=2)
         settings = replace(
             executor_settings(message, self.config, dispatcher, clock_ms=clock_ms),
             chain_files_max=self._chain_files_max,
