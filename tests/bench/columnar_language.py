@@ -36,6 +36,8 @@ _SLIDING_MS: Final = (200, 50)
 _BEST_MS: Final = 100
 _BEST: Final = 3
 _NEAR_MS: Final = (3, 5)
+_APART_MS: Final = 4
+_LAST: Final = 5
 _PER_DIFFERENT: Final = 20
 
 _Row: TypeAlias = dict[str, Any]
@@ -102,8 +104,16 @@ def columnar_app(
     running = prompt.key_by("word").aggregate(records=gp.agg.count(), sum=gp.agg.sum("n"))
     running.write(sink(folder / "running"))
 
-    best = prompt.key_by("group").window(gp.tumbling(f"{_BEST_MS}ms"))
-    best.top_n(_BEST, gp.col("n") * PARTITIONS + gp.col("partition")).write(sink(folder / "best"))
+    ranked = prompt.with_columns(rank=gp.col("n") * PARTITIONS + gp.col("partition"))
+    best = ranked.key_by("group").window(gp.tumbling(f"{_BEST_MS}ms"))
+    best.top_n(_BEST, "rank").write(sink(folder / "best"))
+    leading = ranked.key_by("group").top_n(_BEST, "rank", when="changed")
+    leading.write(sink(folder / "leading"))
+
+    last = prompt.key_by("partition", "word").rolling(
+        _LAST, records=gp.agg.count(), sum=gp.agg.sum("n"), newest=gp.agg.last("n")
+    )
+    last.write(sink(folder / "last"))
 
     different = prompt.with_columns(of=gp.col("n") // _PER_DIFFERENT).distinct("of", within="2s")
     different.select("of").write(sink(folder / "different"))
@@ -124,6 +134,8 @@ def _add_joins(prompt: gp.Stream[_Row], folder: Path, sink: Callable[[Path], gp.
     left.join_latest(right).map(_pair).write(sink(folder / "latest"))
     together = left.join(right, gp.tumbling(f"{_BEST_MS}ms"), how="outer")
     together.map(_pair).write(sink(folder / "together"))
+    awake = left.join(right, gp.session(f"{_APART_MS}ms"), how="outer")
+    awake.map(_pair).write(sink(folder / "awake"))
 
 
 def _columns(partition: int, numbers: list[int]) -> pa.RecordBatch:
@@ -198,6 +210,14 @@ _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
     "best": _each(
         lambda each: Line(str(each["key"]), each["start"], [_name(row) for row in each["value"]])
     ),
+    "leading": _each(
+        lambda each: Line(" ".join([str(each[0]), *map(_name, each[1])]), 0, len(each[1]))
+    ),
+    "last": _each(
+        lambda each: Line(
+            " ".join(map(str, each[0])), each[1]["newest"], [each[1]["records"], each[1]["sum"]]
+        )
+    ),
     "different": _each(lambda each: Line(str(each["of"]), 0, 1)),
     "steps": _each(
         lambda each: Line(
@@ -210,6 +230,7 @@ _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
     "asof": _OF_PAIR,
     "latest": _OF_PAIR,
     "together": _OF_PAIR,
+    "awake": _OF_PAIR,
 }
 #: Folders of results.
 OUTPUTS: Final = tuple(_LINES_OF)
@@ -237,6 +258,8 @@ def expected_answer(end: int) -> dict[str, _Expected]:
         "sliding": _expected_sliding(numbers),
         "running": _expected_running(numbers),
         "best": _expected_best(numbers),
+        "leading": _expected_leading(numbers),
+        "last": dict(_expected_last(numbers)),
         "different": {(str(n // _PER_DIFFERENT), 0): 1 for n in numbers},
         "steps": dict(_expected_steps(numbers)),
         **{name: {(pair, 0): 1 for pair in pairs(numbers)} for name, pairs in _PAIRS.items()},
@@ -291,6 +314,29 @@ def _expected_best(numbers: list[int]) -> _Expected:
     }
 
 
+def _expected_leading(numbers: list[int]) -> _Expected:
+    """Rank in order of time, records of one time in that of their partitions."""
+    found: _Expected = {}
+    leaders: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for n in numbers:
+        for partition in range(PARTITIONS):
+            kept = leaders[_group_of(n)]
+            ranked = sorted([*kept, (n, partition)], reverse=True)[:_BEST]
+            if (n, partition) in ranked:
+                kept[:] = ranked
+                names = (f"{of}-{number}" for number, of in ranked)
+                found[" ".join([str(_group_of(n)), *names]), 0] = len(ranked)
+    return found
+
+
+def _expected_last(numbers: list[int]) -> Iterator[tuple[tuple[str, int], list[int]]]:
+    words: dict[int, list[int]] = defaultdict(list)
+    for n in numbers:
+        last = words[_word_of(n)] = [*words[_word_of(n)], n][-_LAST:]
+        for partition in range(PARTITIONS):
+            yield (f"{partition} {_word_of(n)}", n), [len(last), sum(last)]
+
+
 def _expected_steps(numbers: list[int]) -> Iterator[tuple[tuple[str, int], int]]:
     words: dict[int, list[int]] = defaultdict(list)
     for n in numbers:
@@ -341,6 +387,17 @@ def _expected_together(numbers: list[int]) -> Iterator[str]:
         )
 
 
+def _expected_awake(numbers: list[int]) -> Iterator[str]:
+    for left, right in _sides(numbers).values():
+        times = sorted([*left, *right])
+        session = dict.fromkeys(times, 0)
+        for before, after in pairwise(session):
+            session[after] = session[before] + (after - before >= _APART_MS)
+        yield from _everywhere(
+            _outer(left, right, lambda one, other: session[one] == session[other])  # noqa: B023
+        )
+
+
 def _expected_before(numbers: list[int], tolerance_ms: float) -> Iterator[str]:
     for left, right in _sides(numbers).values():
         for one in left:
@@ -354,4 +411,5 @@ _PAIRS: Final[dict[str, Callable[[list[int]], Iterator[str]]]] = {
     "asof": lambda numbers: _expected_before(numbers, 1_000),
     "latest": lambda numbers: _expected_before(numbers, float("inf")),
     "together": _expected_together,
+    "awake": _expected_awake,
 }
