@@ -17,12 +17,12 @@ from gearpy.dsl.operators.groups import AggregateOperator
 from gearpy.dsl.operators.operator import ReadOperator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
-from gearpy.expressions.expr import Expr, col
+from gearpy.expressions.expr import col
 from gearpy.sql.names.aggregates import AGGREGATES
 from gearpy.sql.parse.syntax import Cast, Expression, FunctionCall, Literal, Name, calls_in
 from gearpy.sql.parse.tokens import SqlText
 from gearpy.sql.plan.records import GroupRows, everything
-from gearpy.sql.plan.relations import Column, Relation, free_name, selected
+from gearpy.sql.plan.relations import Column, Fields, Relation, free_name, selected
 from gearpy.sql.plan.values import Scope
 from gearpy.task.chain.fused import RowOperator
 
@@ -112,7 +112,7 @@ class GroupPlan:
         self._aliases = aliases
         self._at = at
         self._emit = emit
-        self._needed: dict[str, Expr] = {}
+        self._needed = Fields()
         self._fields: dict[Expression, str] = {}
         self._computed: dict[Expression, Column] = {}
         #: Names that results of windows have besides.
@@ -198,8 +198,7 @@ class GroupPlan:
 
     def _field(self, node: Expression, name: str) -> str:
         if node not in self._fields:
-            self._fields[node] = field = free_name(name, [*self._needed, *self._taken])
-            self._needed[field] = self._scope.value(node)
+            self._fields[node] = self._needed.add(self._scope.value(node), name, self._taken)
         return self._fields[node]
 
     def _names(self, calls: Sequence[FunctionCall], keys: Sequence[str]) -> dict[FunctionCall, str]:

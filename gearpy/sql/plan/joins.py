@@ -266,16 +266,15 @@ class RelationJoin:
         kinds = [self._kind(*pair) for pair in said.keys]
         for place, (side, relation) in enumerate(self._sides.items()):
             scope = Scope(self._text, relation)
-            fields: dict[str, Expr] = {each.name: col(each.name) for each in relation.schema}
+            fields = relation.fields
             names: list[str] = []
             has_no_key: Expr | None = None
             for pair, kind in zip(said.keys, kinds, strict=True):
                 node = pair[0] if place == 0 else pair[1]
                 column, value = scope.column(node), scope.value(node)
                 value = value if scope.type_of(node) == kind else value.cast(kind)
-                name = column.field if column and column.type == kind else free_name("key", fields)
-                fields[name] = value
-                names.append(name)
+                is_there = column is not None and column.type == kind
+                names.append(column.field if column and is_there else fields.add(value, "key"))
                 is_null = value.is_null()
                 has_no_key = is_null if has_no_key is None else has_no_key | is_null
             assert has_no_key is not None
@@ -290,9 +289,7 @@ class RelationJoin:
             if not self._keeps(side):  # Nothing equals null.
                 stream = stream.filter(~has_no_key)
             elif self._join.kind == "full":
-                mark = free_name("key", fields)
-                fields[mark] = when(has_no_key).then(place + 1).otherwise(0)
-                names.append(mark)
+                names.append(fields.add(when(has_no_key).then(place + 1).otherwise(0), "key"))
             streams[side], keys[side] = selected(stream, fields), names
         return streams, keys
 

@@ -16,7 +16,6 @@ from gearpy.dsl.operators.groups import AggregateOperator
 from gearpy.dsl.operators.keyed import OverOperator
 from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.streams.stream import Stream
-from gearpy.expressions.expr import Expr, col
 from gearpy.sql.names.aggregates import AGGREGATES
 from gearpy.sql.parse.expressions import plain_value
 from gearpy.sql.parse.syntax import (
@@ -140,7 +139,7 @@ class _OverPlan:
         assert call.over is not None
         self._scope, self._call, self.over = scope, call, call.over
         self._relation = relation = scope.relation
-        self._fields: dict[str, Expr] = {each.name: col(each.name) for each in relation.schema}
+        self._fields = relation.fields
         self._given: list[str] = []  # The fields of results.
         found = [scope.column(each) for each in self.over.partition]
         bounds = [each is not None and each.is_bound for each in found]
@@ -271,13 +270,13 @@ class _OverPlan:
             of = self._field(call.arguments[0], "value")
             offset = self._number(call, 1)
             if len(call.arguments) > 2:  # noqa: PLR2004 - the value, how far, and what else
-                default = free_name("else", [*self._fields, *self._given])
                 kind, other = (scope.type_of(call.arguments[place]) for place in (0, 2))
                 if other not in (kind, pa.null()) and not pa.types.is_integer(other):
                     raise scope.text.error(
                         call.arguments[2].at, f"this is {other}, and the value {kind}: cast one"
                     )
-                self._fields[default] = scope.value(call.arguments[2]).cast(kind)
+                other_value = scope.value(call.arguments[2]).cast(kind)
+                default = self._fields.add(other_value, "else", self._given)
         self._given.append(free_name(call.name, [*self._fields, *self._given]))
         return OverColumn(
             field=self._given[-1],
@@ -330,9 +329,7 @@ class _OverPlan:
         column = self._scope.column(node)
         if column is not None and column.field in self._fields:
             return column.field
-        name = free_name(hint, [*self._fields, *self._given])
-        self._fields[name] = self._scope.value(node)
-        return name
+        return self._fields.add(self._scope.value(node), hint, self._given)
 
     # -- steps -------------------------------------------------------------------------------------
 

@@ -144,13 +144,13 @@ def _unnested(relation: Relation, table: Unnest, tables: Tables, *, keeps: bool)
     kind = scope.type_of(table.value)
     if not hasattr(kind, "value_type") or pa.types.is_dictionary(kind):
         raise tables.text.error(table.value.at, f"UNNEST takes a list, and this is {kind}")
-    fields = {each.name: col(each.name) for each in relation.schema}
-    of, into = free_name("list", fields), free_name(table.name, fields)
+    fields = relation.fields
+    shown, into = tuple(fields), free_name(table.name, fields)
+    of = fields.add(scope.value(table.value), "list")
     item = Column(table.name, into, kind.value_type, table.alias)
-    rows = selected(relation.stream, {**fields, of: scope.value(table.value)})
+    rows = selected(relation.stream, fields)
     schema = pa.schema([*relation.schema, (into, item.type)])
-    function = Unnested(tuple(fields), of, into, keeps)
-    stream = made(rows, "flat_map", function, schema, "unnest")
+    stream = made(rows, "flat_map", Unnested(shown, of, into, keeps), schema, "unnest")
     return replace(relation, stream=stream, columns=(*relation.columns, item))
 
 

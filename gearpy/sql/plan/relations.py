@@ -13,7 +13,7 @@ from gearpy.core.window.windows import Windows
 from gearpy.dsl.operators.operator import sources_of
 from gearpy.dsl.operators.records import FunctionOperator
 from gearpy.dsl.streams.stream import Stream
-from gearpy.expressions.expr import Expr
+from gearpy.expressions.expr import Expr, col
 from gearpy.expressions.nodes import ColumnNode
 from gearpy.sql.parse.syntax import Expression, Name, Star
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
@@ -43,6 +43,16 @@ class Column:
     is_bound: bool = False
 
 
+class Fields(dict[str, Expr]):
+    """The fields that records get, by name, and what each one is."""
+
+    def add(self, value: Expr, wanted: str, taken: Iterable[str] = ()) -> str:
+        """Add a field; return its name, which is that one, or has a number behind it."""
+        name = free_name(wanted, [*self, *taken])
+        self[name] = value
+        return name
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """The rows of a table or query.
@@ -70,6 +80,16 @@ class Relation:
         """The schema of the records, which have no bounds of windows that nothing has taken yet."""
         there = [each for each in self.columns if not (self.windows and each.is_bound)]
         return pa.schema([(each.field, each.type) for each in there])
+
+    @property
+    def fields(self) -> Fields:
+        """All fields of the records, as they are."""
+        return Fields({each.name: col(each.name) for each in self.schema})
+
+    def with_fields(self, fields: Fields, *columns: Column) -> Relation:
+        """Return the rows with other fields, some of which are columns, too."""
+        stream = selected(self.stream, fields)
+        return replace(self, stream=stream, columns=(*self.columns, *columns))
 
     def plan(self) -> PhysicalPlan:
         """Return the plan of all that leads here.

@@ -152,11 +152,11 @@ class _ValuePlan:
         columns = tuple(Column(each.name, each.name, each.type) for each in source.schema.arrow)
         of_table = Relation(scope.relation.stream, columns).named(table.alias or table.name)
         rows = Scope(scope.text, of_table, functions=scope.functions)
-        fields: dict[str, Expr] = {each.name: col(each.name) for each in scope.relation.schema}
+        fields = scope.relation.fields
         shown = tuple(fields)
         values: list[Expr] = []
         for around, key in zip(self._around, keys, strict=True):
-            fields[free_name("around", fields)] = scope.value(around)
+            fields.add(scope.value(around), "around")
             values.append(rows.value(key).cast(scope.type_of(around)))
         where = None if select.where is None else rows.condition(select.where)
         mark = free_name("found", fields)
@@ -261,17 +261,12 @@ class _ValuePlan:
     def _joined(self, rows: Relation) -> tuple[Scope, str, pa.DataType]:
         """Return the rows around, a field that is null where the query has none, and its type."""
         scope, text, at = self._scope, self._scope.text, self._use.at
-        fields: dict[str, Expr] = {each.name: col(each.name) for each in scope.relation.schema}
+        fields = scope.relation.fields
         around: list[Column] = []
-        for node in [*self._around, *([] if self._around else [Literal(at, 0)])]:
-            name = free_name("around", fields)
-            fields[name] = scope.value(node)
+        for node in self._around or [Literal(at, 0)]:
+            name = fields.add(scope.value(node), "around")
             around.append(Column(f"{len(around)}", name, scope.type_of(node), _AROUND))
-        left = replace(
-            scope.relation,
-            stream=selected(scope.relation.stream, fields),
-            columns=(*scope.relation.columns, *around),
-        )
+        left = scope.relation.with_fields(fields, *around)
         rows, kind = self._right(rows, len(self._around))
         on = conjunction(
             [
@@ -342,15 +337,10 @@ class _ValuePlan:
 
 
 def _with_column(scope: Scope, node: Expression, value: Expr, kind: pa.DataType) -> Scope:
-    fields: dict[str, Expr] = {each.name: col(each.name) for each in scope.relation.schema}
-    name = free_name("value", fields)
-    fields[name] = value
+    fields = scope.relation.fields
+    name = fields.add(value, "value")
     column = Column(name, name, kind, _ROWS)
-    relation = replace(
-        scope.relation,
-        stream=selected(scope.relation.stream, fields),
-        columns=(*scope.relation.columns, column),
-    )
+    relation = scope.relation.with_fields(fields, column)
     return replace(scope, relation=relation, computed={**scope.computed, node: column})
 
 

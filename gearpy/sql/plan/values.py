@@ -314,12 +314,8 @@ def _own_calls(node: Expression, scope: Scope) -> Iterator[FunctionCall]:
 
 def _with_function(scope: Scope, call: FunctionCall) -> Scope:
     relation, function = scope.relation, scope.functions[call.name]
-    fields: dict[str, Expr] = {each.name: col(each.name) for each in relation.schema}
-    arguments: list[str] = []
-    for node in call.arguments:
-        name = free_name("argument", fields)
-        fields[name] = scope.value(node)
-        arguments.append(name)
+    fields = relation.fields
+    arguments = [fields.add(scope.value(node), "argument") for node in call.arguments]
     try:
         kind = field_of(call.name, get_type_hints(function)["return"]).type
     except (KeyError, NameError, TypeError, ConfigError) as error:
