@@ -350,7 +350,7 @@ class Maker:
             f"ntile({near}) over ({by}order by {order}, id)",
             f"nth_value(v, {near}) over ({by}order by {order}, id {rows})",
             f"last_value(v ignore nulls) over ({by}order by {order}, id {rows})",
-            f"string_agg(k, '+') over ({by}order by id)",
+            self._one("string_agg(k)", "string_agg(k, '+')") + f" over ({by}order by id)",
             f"{aggregate} over ({by}order by {order}, id {rows})",
             f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by}order by {order})",
             f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by})",

@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
         case bool():
             return value
         case int() | float() if math.isfinite(value):
-            return float(f"{value:.9g}") + 0.0
+            return float(f"{value * (1 + 1e-12):.9g}") + 0.0  # What is halfway is so on both sides.
         case Decimal():
             return float(value)
         case datetime():

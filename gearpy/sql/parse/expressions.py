@@ -264,10 +264,10 @@ class ExpressionParser(Tokens):
             items = self.listed(self.expression)
             self.expect("]", "behind the values of a list")
             return self._in(at, left, items)
-        (found,) = self._values_or_query()
-        if isinstance(found, QueryValue):
-            return self._in(at, left, (found,))
-        return FunctionCall(at, "list_contains", (found, left))
+        items = self._values_or_query()
+        if len(items) > 1 or isinstance(items[0], QueryValue):
+            return self._in(at, left, items)
+        return FunctionCall(at, "list_contains", (*items, left))
 
     def _in(self, at: int, left: Expression, items: tuple[Expression, ...]) -> Expression:
         if not _is_row(left) or isinstance(items[0], QueryValue):
@@ -479,7 +479,7 @@ class ExpressionParser(Tokens):
         if not known - len(macro.defaults) <= count <= known:
             takes = ", ".join(macro.parameters)
             raise self.text.error(call.at, f"{call.name} takes {takes or 'nothing'}, not {count}")
-        defaults = (self._parsed(each, call.at) for each in macro.defaults[known - count :])
+        defaults = (self._parsed(each, call.at) for each in macro.defaults[count - known :])
         given = dict(zip(macro.parameters, (*call.arguments, *defaults), strict=False))
         are_alike = True
 
