@@ -1,4 +1,4 @@
-"""Actors: state that one thread at a time touches, driven by messages; parents hear of their end.
+"""Actors: state that one thread at a time touches, driven by messages, supervised by parents.
 
 Every actor is a `pykka.Actor`; this package adds what pykka lacks. Start with `api`.
 

@@ -87,8 +87,8 @@ class Actor(pykka.Actor, Generic[M]):
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Refuse: an actor without a system has nobody who tells of its end."""
-        raise ConfigError(f"{cls.__name__} starts by ActorSystem.spawn")
+        """Refuse: an actor without a system has nobody to supervise it."""
+        raise ConfigError(f"{cls.__name__} starts by ActorSystem.spawn, which supervises it")
 
     def join(self, context: "ActorContext[M]") -> pykka.ActorRef[Any]:
         """Become a pykka actor; systems call this."""
