@@ -8,7 +8,7 @@ the same seed gives the same run.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from gearpy.core.epoch.epochs import Cut
 from gearpy.core.epoch.pace import EpochCut
 from gearpy.core.flow.link import FlowLimits
-from gearpy.errors import ApplicationFailed, ConfigError
+from gearpy.errors import ApplicationFailed, ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import LinkMessage
@@ -189,13 +189,19 @@ class Simulation:
             ConfigError: crashes were wanted, and none went back to a stored epoch.
         """
         with self._naming_seed():
-            for _ in range(steps_max):
-                if self.is_finished and self._has_ended_last_epoch():
-                    self.stop(completed=True)
-                    self._check_recipe()
-                    return self
-                if not self.step():
-                    break
+            try:
+                for _ in range(steps_max):
+                    if self.is_finished and self._has_ended_last_epoch():
+                        self.stop(completed=True)
+                        self._check_recipe()
+                        return self
+                    if not self.step():
+                        break
+            except OperatorError:
+                for runner in self.runners.values():
+                    with suppress(OperatorError):  # The first one counts.
+                        runner.stop(completed=False)
+                raise
         stuck = [str(self.runners[task].clock()) for task in sorted(self._unfinished)]
         raise ApplicationFailed(
             self.application.name, f"seed {self.seed}: not finished: {'; '.join(stuck)}"
