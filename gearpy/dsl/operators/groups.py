@@ -339,18 +339,22 @@ class AggregateOperator(Grouping):
             return None
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
 
-        from gearpy.columns.results import results_schema, running_schema  # noqa: PLC0415 - Arrow
-        from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415 - the same
+        from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415 - as above
 
         values = self.types_told()
         if len(values) < len(self.aggregates) or any(map(pa.types.is_null, values.values())):
             return None
         keys = [schema.field(name).type for name in names.key]
+        if self.windows is not None and not mergeable(names.aggregates, schema):
+            return None
+        return self._results_of(keys, values)
+
+    def _results_of(self, keys: Sequence[Any], values: Mapping[str, Any]) -> Any:
+        from gearpy.columns.results import results_schema, running_schema  # noqa: PLC0415 - Arrow
+
         if self.windows is None:
             running = running_schema(keys, values, is_single=self.is_single)
             return None if running is None else running.arrow
-        if not mergeable(names.aggregates, schema):
-            return None
         is_local = isinstance(self.windows, LocalWindows | LocalSlidingWindows)
         return results_schema(keys, values, is_local=is_local, is_single=self.is_single)
 

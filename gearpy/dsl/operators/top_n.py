@@ -10,8 +10,6 @@ from gearpy.core.base.fields import key_getter
 from gearpy.core.window.windows import (
     AlignedWindows,
     DisjointWindows,
-    LocalSlidingWindows,
-    LocalWindows,
     OverlappingWindows,
 )
 from gearpy.dsl.operators.groups import AggregateOperator, MergeAggregateOperator
@@ -66,8 +64,6 @@ class TopOperator(AggregateOperator):
             return "its key is no name of a column"
         if schema is None:
             return "nothing tells the schema"
-        if self.windows is None and not self.only_changed:
-            return 'every record has a result, but with when="changed"'
         if self.windows is not None and not self._is_aligned:
             return "its windows are sessions, fire more than once, or keep what is late"
         if schema.may_refuse:
@@ -79,14 +75,8 @@ class TopOperator(AggregateOperator):
         schema = self._taken_schema(["table"])
         if schema is None:
             return None
-        from gearpy.columns.results import results_schema, running_schema  # noqa: PLC0415 - Arrow
-
         keys = [schema.arrow.field(name).type for name in self.key.columns] if self.key else []
-        if self.windows is None:
-            running = running_schema(keys, self.types_told(), is_single=True)
-            return None if running is None else running.arrow
-        is_local = isinstance(self.windows, LocalWindows | LocalSlidingWindows)
-        return results_schema(keys, self.types_told(), is_local=is_local, is_single=True)
+        return self._results_of(keys, self.types_told())
 
     def types_told(self) -> Mapping[str, Any]:
         schema = self._taken_schema(["table"])
@@ -153,6 +143,7 @@ class TopOperator(AggregateOperator):
             by=self.by,
             ranking=self.ranking,
             schema=self.schema,
+            only_changed=self.only_changed,
             results=written.results if self.gives == "table" else None,
         )
         of_batch = PerBatchStage(stage) if self.is_per_batch else stage
@@ -161,8 +152,8 @@ class TopOperator(AggregateOperator):
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
         """Return the schema of the columns that it chooses among; None if it is to take rows."""
         windows, key = self.windows, self.key
-        if windows is None and not (self.only_changed and key is not None and key.columns):
-            return None  # Else each record has a result.
+        if windows is None and not (key is not None and key.columns):
+            return None
         if windows is not None and not self._is_aligned:
             return None
         schema = keyed_schema(self.inputs[0], EVERYTHING if key is None else key, given)

@@ -48,6 +48,7 @@ _KEYS_MAX: Final = 1 << 17
 _FIRST_PART: Final = 1024
 #: Records in no list any more are forgotten when there are so many, and twice as many as others.
 _ROWS_MIN: Final = 1 << 16
+_NOTHING: Final[tuple[list[Any], list[Any], bool]] = ([], [], False)
 _TOO_LARGE: Final = 1 << 63  #: The negative of the least number of 64 bits.
 
 
@@ -61,7 +62,7 @@ def can_choose(kind: "pa.DataType | None", ranking: Ranking | None) -> bool:
 
 
 class RunningTop(RunningAggregate):
-    """The running aggregate of the largest records, where only a change of them has a result.
+    """The running aggregate of the largest records.
 
     Records stay in a table. Of each key what is compared is kept, and where in the table its
     records are; it is written as over rows when an epoch ends.
@@ -71,6 +72,7 @@ class RunningTop(RunningAggregate):
         by: the column that is compared.
         ranking: what else is compared, where that is alike; None: nothing.
         schema: of the tables in which records come.
+        only_changed: only a change of them has a result.
         results: the schema of results as a table; None: they are pairs.
     """
 
@@ -85,6 +87,7 @@ class RunningTop(RunningAggregate):
         by: str,
         ranking: Ranking | None,
         schema: RowSchema,
+        only_changed: bool = True,
         results: pa.Schema | None = None,
     ) -> None:
         super().__init__(context, name, key, fold)
@@ -94,6 +97,7 @@ class RunningTop(RunningAggregate):
         self._ranking = ranking
         self._schema = schema
         self._columns = RowSchema(schema.arrow)
+        self._only_changed = only_changed
         self._results = results
         self._top = top_records(n, itemgetter(0))  # Of pairs of what is compared, and a place.
         self._lists: dict[Any, Any] = {}
@@ -116,12 +120,13 @@ class RunningTop(RunningAggregate):
         super().snapshot()
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield one update for each record that is among the largest."""
+        """Yield a result for each record, or for those that are among the largest."""
         table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
         keys, places = one_keys(found[0]), found[1].to_numpy(zero_copy_only=False)
         self._read(keys)
+        before_it = [self._lists.get(key, _NOTHING)[1] for key in keys]
         parts, known = [self._kept], len(self._kept)
         values, is_ranked = _values_of(table.batch.column(self._by), self._ranking)
         left, part, at, lists = np.arange(len(table)), _FIRST_PART, list[int](), list[Any]()
@@ -142,6 +147,10 @@ class RunningTop(RunningAggregate):
                         lists.append(after[1])
         self._kept = joined_rows(parts)
         self._changed |= dict.fromkeys(keys[of] for of in places[at].tolist())
+        if not self._only_changed:
+            lists = [*before_it, *lists]
+            lists = [lists[of] for of in _last_so_far(places, len(keys), at).tolist()]
+            at = list(range(len(table)))
         if lists:
             some, own = pa.array(at), [keys[of] for of in places[at].tolist()]
             yield self._given(batch.giving(table.take(some), times.take(some)), own, lists)
@@ -209,6 +218,21 @@ class RunningTop(RunningAggregate):
         exceeds = np.greater if ranking is None else np.greater_equal
         found: _Array = exceeds(values, least[places]) | ~is_full[places]
         return found
+
+
+def _last_so_far(places: _Array, keys: int, at: list[int]) -> _Array:
+    """Return for each row the number of the last change of its key, behind those of keys.
+
+    Args:
+        places: of each row, the number of its key.
+        at: the rows that are changes.
+    """
+    found = places.astype(np.int64)
+    found[at] = keys + np.arange(len(at))
+    order = np.argsort(places, kind="stable")
+    above = places[order].astype(np.int64) * (keys + len(at))  # Each key is above those before it.
+    found[order] = np.maximum.accumulate(found[order] + above) - above
+    return found
 
 
 class BestRowsStage(ColumnsStage):

@@ -127,7 +127,7 @@ TOPS = ("top of sessions", "running top", "top by a function")
         (lambda s: s.key_by("user").join(s.key_by("user"), LOCAL), "of a local clock"),
         (lambda s: s.key_by("user").cogroup(s.key_by("user"), TUMBLING), "lists of records"),
         (lambda s: s.key_by("user").window(gp.session("5ms")).top_n(2, "price"), "sessions"),
-        (lambda s: s.key_by("user").top_n(2, "price"), "every record has a result"),
+        (lambda s: s.key_by("user").top_n(2, "usr"), "no order in columns"),
         (lambda s: s.key_by(str).window(TUMBLING).top_n(2, "price"), "no name of a column"),
     ],
     ids=["running", "late", "key", "type", "session", "order", "join", "cogroup", *TOPS],

@@ -126,18 +126,30 @@ def test_rows_that_are_left_out_are_not_among_the_largest(
     of=st.sampled_from([SCHEMA, WHOLE, FLOATS]),
     is_table=st.booleans(),
     few=st.sampled_from([1, 99]),
+    only_changed=st.booleans(),
 )
 def test_changes_of_the_largest_are_those_of_rows(
-    *, steps: list[Any], n: int, ranking: Rank | None, of: RowSchema, is_table: bool, few: int
+    *,
+    steps: list[Any],
+    n: int,
+    ranking: Rank | None,
+    of: RowSchema,
+    is_table: bool,
+    few: int,
+    only_changed: bool,
 ) -> None:
     """Also behind a restart in the other form."""
-    fold = fold_of(top_records(n, ranking or "v"), only_changed=True)
+    fold = fold_of(top_records(n, ranking or "v"), only_changed=only_changed)
     schema = RowSchema(of.arrow) if ranking or is_table else of
     are_whole = of is WHOLE
     kind = pa.list_(pa.struct(list(schema.arrow)))
     results = running_schema([pa.string()], {"value": kind}, is_single=True)
     assert results is not None
-    given: dict[str, Any] = {"schema": schema, "results": results.arrow if is_table else None}
+    given: dict[str, Any] = {
+        "only_changed": only_changed,
+        "schema": schema,
+        "results": results.arrow if is_table else None,
+    }
 
     def of_rows(context: Any) -> Any:
         return RunningAggregate(context, "top", KEY, fold)
