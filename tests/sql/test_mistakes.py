@@ -112,6 +112,11 @@ _MISTAKES = [
     ("select item from bids union all select at from asks", 23, "cast one"),
     ("select item from bids intersect select item from asks", 23, "no end: join the two by time"),
     ("with recursive x as (select 1 from bids) select 1 from x", 6, "has no end"),
+    (
+        "select item from tumble(bids, at, interval '1s') where item in (select item from asks)",
+        61,
+        "among such of the same windows",
+    ),
     ("select current_date from bids", 8, "does not depend on when it is asked"),
     ("select sign(distinct price) from bids", 8, "sign is no aggregate"),
     ("select nullif(price) from bids", 8, "nullif takes a, b, not 1"),

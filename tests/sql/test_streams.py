@@ -126,6 +126,23 @@ def test_windows_tell_what_they_have_so_far() -> None:
     assert most == [(2,), (2,), (1,)]
 
 
+def test_rows_of_windows_are_looked_for_in_the_same_windows() -> None:
+    """They keep the bounds of theirs, so that they can be grouped by them."""
+    table = "tumble({}, at, interval '10s')".format
+    inner = f"(select item from {table('asks')} where ask > 5)"
+    where = f"from {table('bids')} where item in {inner} and price > 12"
+    rows = ask(f"select item, price, at, window_end {where}")
+    counts = ask(f"select window_start, count(*) as n {where} group by window_start")
+    pairs = ask(
+        f"select item, window_start from {table('bids')} "
+        f"where (item, price) in (select item, ask + 5 from {table('asks')})"
+    )
+
+    assert sorted(rows) == [(0, 13, 12, 20), (0, 21, 18, 20), (1, 17, 2, 10)]
+    assert counts == [(0, 1), (10, 2)]
+    assert pairs == [(0, 0)]
+
+
 def test_a_batch_has_one_result_for_each_group() -> None:
     """What is last said of a group is what each record would have said last."""
     best = """

@@ -247,6 +247,7 @@ def _select(
     resolved = _Resolver(scope, items)
     if select.where is not None:
         scope = _filtered(scope, resolved.inner(select.where), tables)
+        relation = scope.relation  # A query in WHERE may have taken its windows together.
     items = [Item(resolved.inner(item.value), item.alias) for item in items]
     having, qualify = (
         None if each is None else resolved.outer(each) for each in (select.having, select.qualify)

@@ -18,7 +18,7 @@ from gearpy.core.window.accumulators import Aggregate
 from gearpy.expressions.expr import Expr
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.aggregates.rows import fold_of
-from gearpy.task.api.window_result import JoinResult
+from gearpy.task.api.window_result import CoGroup, JoinResult
 
 Row: TypeAlias = dict[str, Any]
 
@@ -404,6 +404,25 @@ class Marking:
 
     def __call__(self, record: Row, row: Any) -> Row:
         return {name: record[name] for name in self.fields} | {self.mark: row is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """Gives the rows of one side of a window and whether there are others of the same key."""
+
+    fields: tuple[str, ...]
+    start: str
+    end: str
+    mark: str
+
+    def __call__(self, found: CoGroup[Any, Row, Row]) -> Iterator[Row]:
+        more = {
+            self.start: moment(found.start),
+            self.end: moment(found.end),
+            self.mark: bool(found.right),
+        }
+        for row in found.left:
+            yield {name: row[name] for name in self.fields} | more
 
 
 @dataclass(frozen=True, slots=True)

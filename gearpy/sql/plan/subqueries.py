@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from functools import reduce
+from operator import or_
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -18,7 +20,6 @@ from gearpy.sql.parse.syntax import (
     JoinTable,
     Literal,
     Name,
-    Query,
     QueryValue,
     Select,
     Star,
@@ -27,15 +28,15 @@ from gearpy.sql.parse.syntax import (
     TableName,
     parts_of,
 )
-from gearpy.sql.plan.groups import GroupPlan, aggregates_in
+from gearpy.sql.plan.groups import END, START, TIMES, GroupPlan, aggregates_in
 from gearpy.sql.plan.joins import RelationJoin
-from gearpy.sql.plan.records import Marking, TableKey
-from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.records import GroupedRows, Marking, TableKey
+from gearpy.sql.plan.relations import Column, Fields, Relation, free_name, made, selected
 from gearpy.sql.plan.tables import Tables
 from gearpy.sql.plan.values import Scope, conjunction, conjuncts
 from gearpy.task.api.interfaces import Source
 
-_Plan: TypeAlias = Callable[[Query, Tables], Relation]
+_Plan: TypeAlias = Callable[..., Relation]
 #: Tables of a join with the rows of a query: what is around it, and its rows.
 _AROUND: Final = "#around"
 _ROWS: Final = "#rows"
@@ -103,6 +104,8 @@ class _ValuePlan:
 
     def planned(self, *, knows_null: bool) -> Scope:
         scope, use = self._scope, self._use
+        if scope.relation.windows is not None and self._kind == "in" and not knows_null:
+            return self._in_windows()
         if not scope.relation.is_bounded or scope.relation.windows is not None:
             return self._beside_table(knows_null=knows_null)
         rows = self._rows()
@@ -118,6 +121,40 @@ class _ValuePlan:
             return _with_column(scope, use, ~there.is_null(), pa.bool_())
         mark = Name(use.at, (_ROWS, f"found {len(scope.computed)}"))
         return self._with_null(_with_column(scope, mark, ~there.is_null(), pa.bool_()), mark)
+
+    def _in_windows(self) -> Scope:
+        """Tell whether a query has such a row in the same window."""
+        scope, use, error = self._scope, self._use, self._scope.text.error
+        relation, compared = scope.relation, self._compared
+        rows = self._plan(self._query, self._tables, is_table=True)
+        values = [each for each in rows.columns if not each.is_bound]
+        if rows.windows != relation.windows or rows.changes or len(values) != len(compared):
+            raise error(
+                use.at,
+                "rows of windows are looked for among such of the same windows: IN (SELECT id FROM "
+                "tumble(...)), with the same lengths on both sides, and as many values",
+            )
+        fields, own = relation.fields, Fields()
+        shown = tuple(fields)
+        keys = [fields.add(scope.value(each), "around") for each in compared]
+        for each, value in zip(compared, values, strict=True):
+            own.add(col(value.field).cast(scope.type_of(each)), "value")
+        sides: list[Any] = []
+        for stream, names in (
+            (selected(relation.stream, fields), keys),
+            (selected(rows.stream, own), [*own]),
+        ):
+            is_null = reduce(or_, (col(name).is_null() for name in names))
+            sides.append(stream.filter(~is_null).key_by(*names))  # Nothing equals null.
+        found = sides[0].cogroup(sides[1], relation.windows)
+        mark = free_name("found", [*shown, START, END])
+        kept = tuple(each for each in relation.columns if not each.is_bound)
+        schema = pa.schema([*relation.schema, (START, TIMES), (END, TIMES), (mark, pa.bool_())])
+        function = GroupedRows(shown, START, END, mark)
+        stream = made(found, "flat_map", function, schema, "rows of windows")
+        bounds = tuple(each for each in relation.columns if each.is_bound)
+        now = replace(relation, stream=stream, columns=(*kept, *bounds), time=END, windows=None)
+        return _with_column(replace(scope, relation=now), use, col(mark), pa.bool_())
 
     def _beside_table(self, *, knows_null: bool) -> Scope:
         """Tell whether a table has such a row, which is read before a stream without end begins."""
