@@ -1,7 +1,7 @@
 """The stage that joins two streams in columns, by records of a key that are in one session.
 
-All records of open sessions are in tables, as they came. When one may close, the records of both
-sides are sorted by key and time: a session ends where the next record is not near.
+All records of open sessions are in tables, as they came. When one may close, the records that its
+key has on both sides are sorted by time: a session ends where the next record is not near.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,6 +28,9 @@ from gearpy.task.time.pieces import session_numbers
 
 _CHUNK: Final = 0  # There is one.
 _FIELDS: Final = 5  # Of a session, as `SessionJoin` has told it.
+_OVER: Final = -1  #: The code of a record whose session is over.
+#: More tables of a side become one.
+_TABLES_MAX: Final = 256
 
 
 class SessionTablesStage(PairingStage):
@@ -42,7 +45,8 @@ class SessionTablesStage(PairingStage):
         assert isinstance(spec.windows, SessionWindows), "others are in pieces of time"
         self._gap_ms = spec.windows.gap_ms
         self._open: tuple[list[SideRecords], list[SideRecords]] = ([], [])  # With times for places.
-        self._end_ms = MAX_MS  # No open session ends before.
+        self._ends: Numbers = np.zeros(0, np.int64)  # No open session of a key ends before.
+        self._end_ms = MAX_MS  # None of any key does.
         self._touched: list[Numbers] = []
         self._told: tuple[set[Any], set[Any]] = (set(), set())
         self._gone: list[tuple[Any, list[Any]]] = []
@@ -92,10 +96,8 @@ class SessionTablesStage(PairingStage):
     def _take_late(self, side: int, held: HeldRows, at_ms: int) -> None:
         (time_ms,) = held.times.to_pylist()
         (code,) = self._codes.of(held.rows).tolist()
-        first, last = (
-            max(time_ms - self._gap_ms + 1, MIN_MS),
-            min(time_ms + self._gap_ms - 1, MAX_MS),
-        )
+        first = max(time_ms - self._gap_ms + 1, MIN_MS)
+        last = min(time_ms + self._gap_ms - 1, MAX_MS)
         is_near = (
             ((part.codes == code) & (part.places >= first) & (part.places <= last)).any()
             for parts in self._open
@@ -110,48 +112,77 @@ class SessionTablesStage(PairingStage):
         """Keep records; their sessions are open at a time."""
         codes = self._codes.of(rows)
         self._open[side].append(SideRecords(rows, codes, times))
-        self._touched.append(codes)
-        own_ms = int(more(times, self._gap_ms).min())
-        self._end_ms = min(self._end_ms, max(own_ms, min(at_ms + 1, MAX_MS)))
+        if len(self._open[side]) > _TABLES_MAX:
+            self._whole(side)
+        self._touched.append(np.unique(codes))
+        more_keys = len(self._codes) - len(self._ends)
+        self._ends = np.append(self._ends, np.full(more_keys, MAX_MS))
+        ends = np.maximum(more(times, self._gap_ms), min(at_ms + 1, MAX_MS))
+        np.minimum.at(self._ends, codes, ends)
+        self._end_ms = min(self._end_ms, int(ends.min()))
 
     # -- sessions that close ---------------------------------------------------------------------
 
     def _closed(self, at_ms: int) -> Iterator[Batch]:
         """Yield the results of the sessions that end by now: by ends, starts, and first records."""
-        if at_ms < self._end_ms or not any(self._open):
+        if at_ms < self._end_ms:
             return
-        sides = [self._whole(side) for side in SIDES]
+        is_due = np.append(self._ends <= at_ms, [False])  # And those that are over are not.
+        where = [[np.flatnonzero(is_due[part.codes]) for part in parts] for parts in self._open]
+        sides = [self._joined_parts(side, where[side]) for side in SIDES]
         numbers, firsts, ends = self._sessions(sides)
         is_over = ends <= at_ms
-        self._end_ms = int(ends[~is_over].min(initial=MAX_MS))
+        self._ends[is_due[:-1]] = MAX_MS
+        codes = np.concatenate([part.codes for part in sides])
+        stays = ~is_over[numbers]
+        np.minimum.at(self._ends, codes[stays], ends[numbers[stays]])
+        self._end_ms = int(self._ends.min(initial=MAX_MS))
         over = np.flatnonzero(is_over)
         if not len(over):
             return
         over = over[np.lexsort([firsts[over], ends[over]])]
         place_of = np.zeros(len(ends), np.int64)
         place_of[over] = np.arange(len(over))
-        rows, groups = list[pa.RecordBatch](), list[Numbers]()
-        bounds = (0, len(sides[LEFT].codes)), (len(sides[LEFT].codes), len(numbers))
-        for side, (start, stop) in enumerate(bounds):
-            mine, part = numbers[start:stop], sides[side]
+        self._touched.append(np.unique(codes[~stays]))
+        rows, groups, start = list[pa.RecordBatch](), list[Numbers](), 0
+        for side, part in enumerate(sides):
+            mine = numbers[start : start + len(part.codes)]
+            start += len(part.codes)
             goes = is_over[mine]
-            self._touched.append(part.codes[goes])
             groups.append(place_of[mine[goes]])
             rows.append(part.taken(goes).rows)
-            self._open[side][:] = [] if goes.all() else [part.taken(~goes)]
+            self._end(side, where[side], goes)
         yield from self._pairs(rows, groups, width=1, starts=firsts[over], ends=ends[over])
+
+    def _end(self, side: int, where: list[Array], goes: Array) -> None:
+        """Mark records whose session is over; take them out where they are most."""
+        parts, at = self._open[side], 0
+        for part, some in zip(parts, where, strict=True):
+            part.codes[some[goes[at : at + len(some)]]] = _OVER
+            at += len(some)
+        if 2 * sum(int((part.codes == _OVER).sum()) for part in parts) > sum(
+            len(part.codes) for part in parts
+        ):
+            self._whole(side)
 
     def _whole(self, side: int) -> SideRecords:
         """Return the records of a side, in their order; they are one part from then on."""
         parts = self._open[side]
-        if not parts:
-            return SideRecords(
-                self._rows(parts, side), np.zeros(0, np.int64), np.zeros(0, np.int64)
-            )
-        if len(parts) > 1:
-            codes, times = map(np.concatenate, zip(*(part[1:] for part in parts), strict=True))
-            parts[:] = [SideRecords(self._rows(parts, side), codes, times)]
-        return parts[0]
+        whole = self._joined_parts(side, [np.flatnonzero(part.codes != _OVER) for part in parts])
+        parts[:] = [whole] if len(whole.codes) else []
+        return whole
+
+    def _joined_parts(self, side: int, where: list[Array]) -> SideRecords:
+        """Return some records of each part of a side, in their order."""
+        pairs = zip(self._open[side], where, strict=True)
+        some = [
+            SideRecords(part.rows.take(pa.array(at)), part.codes[at], part.places[at])
+            for part, at in pairs
+            if len(at)
+        ]
+        none = np.zeros(0, np.int64)
+        codes, times = (np.concatenate([none, *(each[n] for each in some)]) for n in (1, 2))
+        return SideRecords(self._rows(some, side), codes, times)
 
     def _sessions(self, sides: list[SideRecords]) -> tuple[Numbers, Numbers, Numbers]:
         """Return the session of each record, of the left side first, and the bounds of each."""
@@ -165,7 +196,8 @@ class SessionTablesStage(PairingStage):
 
     @property
     def _first_ms(self) -> int:
-        return self._end_ms - 1 if any(self._open) else MAX_MS
+        has_one = self._end_ms < MAX_MS or any(self._whole(side).codes.size for side in SIDES)
+        return self._end_ms - 1 if has_one else MAX_MS
 
     # -- state and epochs ------------------------------------------------------------------------
 
@@ -195,6 +227,9 @@ class SessionTablesStage(PairingStage):
     def _forget_codes(self) -> None:
         used = [part.codes for parts in self._open for part in parts]
         if (moved := self._codes.forget(used)) is not None:
+            known = np.unique(np.concatenate([*used, np.zeros(0, np.int64)]))
+            ends, self._ends = self._ends, np.full(len(self._codes), MAX_MS)
+            self._ends[moved[known]] = ends[known]
             for parts in self._open:
                 parts[:] = [part._replace(codes=moved[part.codes]) for part in parts]
 
@@ -211,9 +246,11 @@ class SessionTablesStage(PairingStage):
                 self._gone.append((namespace, [*cells]))
         if not self._gone:
             self._touched = []
-        if any(self._open):
-            _, _, ends = self._sessions([self._whole(side) for side in SIDES])
-            self._end_ms = int(ends.min(initial=MAX_MS))
+        sides = [self._whole(side) for side in SIDES]
+        numbers, _, ends = self._sessions(sides)
+        self._ends[:] = MAX_MS
+        np.minimum.at(self._ends, np.concatenate([each.codes for each in sides]), ends[numbers])
+        self._end_ms = int(ends.min(initial=MAX_MS))
         self._gate.restore(self.place, self.name)
 
     def _load_rows(self, cells: dict[Any, list[Any]]) -> None:
@@ -223,17 +260,12 @@ class SessionTablesStage(PairingStage):
         for key, flat in cells.items():
             for at in range(0, len(flat), _FIELDS):
                 start, end, _, left, right = flat[at : at + _FIELDS]
-                records = [
-                    *((LEFT, key, each) for each in left),
-                    *((RIGHT, key, each) for each in right),
-                ]
-                last = max(
-                    start, end - self._gap_ms
-                )  # They are nowhere farther apart than they were.
-                for place, record in enumerate(records):
-                    rows[record[0]].append(record)
-                    own = start + (last - start) * place // max(1, len(records) - 1)
-                    times[record[0]].append(own)
+                sides = [*((LEFT, each) for each in left), *((RIGHT, each) for each in right)]
+                # So spread they are nowhere farther apart than they were.
+                last, gaps = max(start, end - self._gap_ms), max(1, len(sides) - 1)
+                for place, (side, record) in enumerate(sides):
+                    rows[side].append((side, key, record))
+                    times[side].append(start + (last - start) * place // gaps)
         for side in SIDES:
             if rows[side]:
                 table = self._sides[side].table(rows[side])
@@ -243,4 +275,4 @@ class SessionTablesStage(PairingStage):
         return (part.rows for parts in self._open for part in parts)
 
     def _tell_again(self) -> None:
-        self._touched = [part.codes for parts in self._open for part in parts]
+        self._touched = [self._whole(side).codes for side in SIDES]
