@@ -13,6 +13,8 @@ from gearpy.core.window.windows import Windows
 from gearpy.dsl.operators.operator import sources_of
 from gearpy.dsl.operators.records import FunctionOperator
 from gearpy.dsl.streams.stream import Stream
+from gearpy.expressions import kernels
+from gearpy.expressions.arrow_types import plain_type
 from gearpy.expressions.expr import Expr, col
 from gearpy.expressions.nodes import ColumnNode
 from gearpy.sql.parse.syntax import Expression, Name, Star
@@ -182,14 +184,12 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """Return the type that holds the values of both; None if there is none without a cast."""
-    if a == b or pa.types.is_null(b):
+    if a == b:
         return a
-    if pa.types.is_null(a):
-        return b
-    if pa.types.is_integer(a) and pa.types.is_integer(b):
-        return pa.int64()
-    are_numbers = all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in (a, b))
-    return pa.float64() if are_numbers else None
+    try:
+        return kernels.common_type("", [plain_type(a), plain_type(b)])
+    except TypeError:
+        return None
 
 
 def selected(stream: Stream[Any], fields: Mapping[str, Expr]) -> Stream[Any]:
