@@ -139,8 +139,8 @@ class RollingTables(RollingStage):
         """
         at_hand = self._at_hand
         if at_hand:
-            kept = sum(len(each.rows) for each in at_hand.values())
-            if kept + _OF_TABLE > _KEPT_BACK * rows:
+            most = _KEPT_BACK * rows - _OF_TABLE  # Of few rows nobody need count what is kept.
+            if most < 0 or sum(len(each.rows) for each in at_hand.values()) > most:
                 return False
             super().snapshot()
             at_hand.clear()
