@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.base.one_key import one_keys
 from gearpy.core.flow.column_hash import fold_columns, hash_column
 from gearpy.messages.table import Table, Times, cells_of
 
@@ -60,10 +61,13 @@ def _distinct(encoded: "list[pa.DictionaryArray]") -> "tuple[list[pa.Array], pa.
 
 
 def keys_of_columns(columns: "list[pa.Array]", key: FieldGetter | FieldsGetter) -> list[Any]:
-    """Return the keys that a key has of rows, given its columns."""
+    """Return the keys that a key has of rows, given its columns; of those that are one, one.
+
+    See `one_key`: two hours of a zone that Python takes for equal are two keys.
+    """
     if isinstance(key, FieldGetter):
-        return cells_of(columns[0])
-    return list(zip(*map(cells_of, columns), strict=True))
+        return one_keys(cells_of(columns[0]))
+    return list(zip(*(one_keys(cells_of(each)) for each in columns), strict=True))
 
 
 def tasks_of_keys(

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from gearpy.columns.results import RunningSchema
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
-from gearpy.core.base.one_key import one_keys
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.ids import MIN_MS
@@ -112,7 +111,7 @@ class RollingTables(RollingStage):
             return
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
-        keys, of_rows = one_keys(found[0]), found[1].to_numpy(zero_copy_only=False)
+        keys, of_rows = found[0], found[1].to_numpy(zero_copy_only=False)
         results = None
         if self._goes_by_tables(keys, len(table), times[0]):
             codes = np.array([self._code_of[key] for key in keys])[of_rows]

@@ -137,7 +137,7 @@ class RunningTables(RunningAggregate):
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
         code_of: dict[Any, int] = {}  # Zeros of either sign are one key.
-        codes = np.array([code_of.setdefault(key, len(code_of)) for key in one_keys(found[0])])
+        codes = np.array([code_of.setdefault(key, len(code_of)) for key in found[0]])
         codes = codes[found[1].to_numpy(zero_copy_only=False)]
         try:
             with np.errstate(all="ignore"):  # Python says nothing of infinite sums either.

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import FieldGetter, FieldsGetter, key_getter, value_getter
-from gearpy.core.base.one_key import one_keys
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
 from gearpy.ids import MAX_MS, MIN_MS
@@ -124,7 +123,7 @@ class RunningTop(RunningAggregate):
         table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
-        keys, places = one_keys(found[0]), found[1].to_numpy(zero_copy_only=False)
+        keys, places = found[0], found[1].to_numpy(zero_copy_only=False)
         self._read(keys)
         before_it = [self._lists.get(key, _NOTHING)[1] for key in keys]
         parts, known = [self._kept], len(self._kept)

@@ -27,6 +27,7 @@ from gearpy.core.flow.partition import (
     ShufflePartitioner,
     UnicastPartitioner,
 )
+from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table, Times
 
@@ -166,3 +167,15 @@ def test_many_columns_of_many_values_do_not_overflow() -> None:
     of_table, of_rows = both(GroupByPartitioner(key_getter(*columns)), table, times, 4)
 
     assert of_table == of_rows
+
+
+def test_hours_that_a_zone_repeats_are_two_keys() -> None:
+    hours = [datetime(2020, 10, 25, hour, 30, tzinfo=UTC) for hour in (0, 1, 0)]
+    column = pa.array(hours, pa.timestamp("us", "Europe/Berlin"))
+    table = Table(pa.RecordBatch.from_arrays([column, column], ["a", "b"]))
+    for key in (key_getter("a"), key_getter("a", "b")):
+        found = distinct_keys(table, key)
+        assert found is not None
+        keys, places = found
+        assert len(set(keys)) == len(keys) == 2
+        assert places.to_pylist() == [0, 1, 0]
