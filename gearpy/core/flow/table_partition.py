@@ -32,8 +32,19 @@ def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None
 
     None where a column's values cannot be told apart at once, or there is no such column.
     """
+    import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
+
     found = distinct_columns(table, key)
-    return None if found is None else (keys_of_columns(found[0], key), found[1])
+    if found is None:
+        return None
+    columns, places = found
+    keys, kinds = keys_of_columns(columns, key), [each.type for each in columns]
+    if not any(pa.types.is_floating(kind) or pa.types.is_temporal(kind) for kind in kinds):
+        return keys, places
+    # Zeros of either sign are one key, as are times that differ in nanoseconds.
+    code_of: dict[Any, int] = {}
+    codes = [code_of.setdefault(each, len(code_of)) for each in keys]
+    return [*code_of], pa.array(codes, pa.int32()).take(places)
 
 
 def distinct_columns(

@@ -640,7 +640,7 @@ class _Counts:
         (places,) = found
         if pa.types.is_null(column.type):
             column = column.cast(pa.bool_())  # Arrow does not group by the other.
-        group, values = _values_by_group(places, column)
+        group, values = _values_by_group(places, one_keys_of(column))
         return _counted(group, values, len(places))
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:

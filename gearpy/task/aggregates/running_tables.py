@@ -136,12 +136,10 @@ class RunningTables(RunningAggregate):
             return
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
-        code_of: dict[Any, int] = {}  # Zeros of either sign are one key.
-        codes = np.array([code_of.setdefault(key, len(code_of)) for key in found[0]])
-        codes = codes[found[1].to_numpy(zero_copy_only=False)]
+        keys, codes = found[0], found[1].to_numpy(zero_copy_only=False)
         try:
             with np.errstate(all="ignore"):  # Python says nothing of infinite sums either.
-                results = self._found(table, times, [*code_of], codes)
+                results = self._found(table, times, keys, codes)
         except (pa.ArrowException, *USER_ERRORS) as error:
             raise operator_error(self.name, error) from error
         if results is not None:

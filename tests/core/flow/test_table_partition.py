@@ -179,3 +179,20 @@ def test_hours_that_a_zone_repeats_are_two_keys() -> None:
         keys, places = found
         assert len(set(keys)) == len(keys) == 2
         assert places.to_pylist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("column", "places"),
+    [
+        (pa.array([0.0, -0.0, float("nan"), 1.0, -0.0, float("nan")]), [0, 0, 1, 2, 0, 1]),
+        (pa.array([1, 2, 1_001, None], pa.timestamp("ns")), [0, 0, 1, 2]),
+    ],
+    ids=["zeros", "nanoseconds"],
+)
+def test_values_that_are_one_key_are_one(column: pa.Array, places: list[int]) -> None:
+    table = Table(pa.RecordBatch.from_arrays([column, column], ["a", "b"]))
+    for key in (key_getter("a"), key_getter("a", "b")):
+        found = distinct_keys(table, key)
+        assert found is not None
+        assert len(found[0]) == max(places) + 1
+        assert found[1].to_pylist() == places

@@ -420,6 +420,14 @@ def test_every_nan_is_one_key() -> None:
     assert [each.value for each in results] == [2, 2]
 
 
+def test_zeros_of_either_sign_are_one_mode() -> None:
+    table = pa.RecordBatch.from_arrays([pa.array([0.0, -3.0, -0.0, -3.0, 0.0])], ["x"])
+
+    (result,) = totals_of(agg.mode("x"), table, key=())
+
+    assert result.value == 0
+
+
 @pytest.mark.parametrize("windows", [TumblingWindows(10), SlidingWindows(10, 3)])
 def test_windows_at_the_ends_of_time(windows: AnyWindows) -> None:
     both = BothPaths(windows, (), {"n": agg.count()})
