@@ -17,6 +17,9 @@ _MISTAKES = [
     ("select x.* from bids b", 8, "no table 'x'"),
     ("select lowr(item) from bids", 8, "no function 'lowr': did you mean lower?"),
     ("select lower(item, 1) from bids", 8, "lower takes 1 arguments, not 2"),
+    ("select lower(upper(item, 1)) from bids", 14, "upper takes 1 arguments, not 2"),
+    ("select price::decimal(50, 2) from bids", 13, "a decimal has 1 to 38 digits"),
+    ("select price::decimal(2, 5) from bids", 13, "a decimal has 1 to 38 digits"),
     ("select item from bid", 18, "no table 'bid': did you mean bids?"),
     ("select item from bids wher price > 1", 23, "did you mean where?"),
     ("select item from bids where price", 29, "a condition is true or false"),
@@ -136,10 +139,9 @@ def test_mistakes_have_their_place_and_a_remedy(query: str, column: int, words: 
     with pytest.raises(ConfigError) as caught:
         gp.StreamApp("wrong").sql(query, **sources())
 
-    found = re.search(r"line 1, column (\d+)", str(caught.value))
+    found = re.findall(r"line 1, column (\d+)", str(caught.value))
     assert words in str(caught.value)
-    assert found is not None
-    assert int(found[1]) == column, str(caught.value)
+    assert found == [str(column)], str(caught.value)
 
 
 def test_the_line_of_a_longer_text_is_shown() -> None:

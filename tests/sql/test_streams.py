@@ -280,6 +280,14 @@ def test_rows_of_a_table_are_found() -> None:
     assert outer[:3] == [(0, "tea"), (1, None), (2, "jam")]
 
 
+@pytest.mark.parametrize("columns", ["*", "id", "name, id"])
+def test_rows_of_one_table_are_there_twice(columns: str) -> None:
+    again = f"select {columns} from items"
+    assert len(ask(f"{again} union all {again}")) == 2 * len(ask(again)) == 4
+    assert sorted(ask(f"{again} union {again}")) == sorted(ask(again))
+    assert ask(f"{again} except {again}") == []
+
+
 def test_the_first_rows_of_each_partition_are_known_so_far() -> None:
     """Each row that is among them brings the list anew; windows bring it once."""
     running = ask(
@@ -440,6 +448,7 @@ _SALES: Final = "select shop, sum(price) as s from this group by shop"
         (f"{_SALES} emit final", [("a", 4)]),
         ("select count(*) as n, max(price) from this where price > 9", [(0, None)]),
         ("select * from this limit 1", [("a", 1)]),
+        ("select lpad(shop, -1, 'x') as a, rpad(shop, 0) as b from this limit 1", [("", "")]),
         ("select THIS.SHOP, Price from this order by PRICE desc", [("a", 3), ("a", 1)]),
     ],
 )

@@ -105,7 +105,7 @@ def _place(number: int) -> int:
 def _pad(side: str) -> Callable[..., Expr]:
     def build(value: Expr, width: int, fill: str = " ") -> Expr:
         padded: Expr = getattr(value.cast(str).str, side)(width, fill)
-        return padded.str.slice(0, width)
+        return padded.str.slice(0, max(0, width))
 
     return build
 

@@ -24,6 +24,7 @@ _TYPES: Final = {
     pa.duration("us"): ("interval",),
 }
 _BY_NAME: Final = {name: kind for kind, names in _TYPES.items() for name in names}
+_DIGITS_MAX: Final = 38
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)(?:\((\d+)(?:, (\d+))?\))?")
 
 
@@ -37,6 +38,10 @@ def arrow_type(name: str, at: int, text: SqlText) -> pa.DataType:
         return pa.list_(arrow_type(name[:-2], at, text))
     if match := _DECIMAL.fullmatch(name):
         precision, scale = match[1] or "18", match[2] or ("0" if match[1] else "3")
+        if not int(scale) <= int(precision) <= _DIGITS_MAX or not int(precision):
+            raise text.error(
+                at, f"a decimal has 1 to {_DIGITS_MAX} digits, and so many behind the point at most"
+            )
         return pa.decimal128(int(precision), int(scale))
     plain = re.sub(r"\(.*\)", "", name)
     if plain not in _BY_NAME:

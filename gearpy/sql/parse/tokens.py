@@ -82,7 +82,12 @@ class SqlText:
         return [*found, Token("end", "", len(self.text.rstrip()), "")]
 
     def error(self, at: int, mistake: str) -> ConfigError:
-        """Return the error of a mistake, which shows its line with a mark below it."""
+        """Return the error of a mistake, which shows its line with a mark below it.
+
+        One that was found within what is read here shows its own line already.
+        """
+        if mistake.endswith(" ^"):
+            return ConfigError(mistake)
         start = self.text.rfind("\n", 0, at) + 1
         line = self.text[start:].partition("\n")[0]
         row, column = self.text.count("\n", 0, at) + 1, at - start + 1

@@ -518,7 +518,10 @@ def _union(union: Union, tables: Tables) -> Relation:
         }
         if union.kind != "union":
             fields[_IS_FIRST] = lit(side is left)
-        streams.append(selected(side.stream, fields))
+        stream = selected(side.stream, fields)
+        if streams and stream._step is streams[0]._step:  # Each row once more.
+            stream = stream.select(*(value.alias(name) for name, value in fields.items()))
+        streams.append(stream)
         times.append(next((to.name for to, of in sides if of.field == side.time), ""))
     time = times[0] if times[0] == times[1] else ""
     changes = left.changes or right.changes
