@@ -170,8 +170,20 @@ class RunningSchema(RowSchema):
 
     def made(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.RecordBatch:
         cells = cells_of_results(self.columns, keys, values)
-        arrays = [array_of(field, each) for field, each in zip(self.arrow, cells, strict=True)]
+        arrays = [column_of(field, each) for field, each in zip(self.arrow, cells, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+
+def column_of(field: pa.Field, cells: list[Any]) -> pa.Array:
+    """Return results as a column.
+
+    Raises:
+        ValueError: they do not fit; it names the column.
+    """
+    try:
+        return array_of(field, cells)
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+        raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error
 
 
 def _key_names(key: Sequence[Any]) -> list[str]:

@@ -226,7 +226,7 @@ class _Found:
 
     def read_overrides(self, overrides: Overrides) -> None:
         for name, given in overrides.items():
-            key, origin = name.removeprefix(f"{ROOT}."), f"override: {name}"
+            key, origin = str(name).removeprefix(f"{ROOT}."), f"override: {name}"
             if key in SETTINGS:
                 self._take(key, origin, _text_of(given), _from_text)
             else:

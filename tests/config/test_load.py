@@ -77,6 +77,8 @@ def test_a_program_gives_settings_or_a_configuration() -> None:
     assert chosen(whole, defaults={"worker.slots": 2}) is whole
     with pytest.raises(ConfigError, match=r"worker\.slot is not a known key, did you mean"):
         chosen({"worker.slot": 3})
+    with pytest.raises(ConfigError, match="override: 3 is not a known key"):
+        chosen({3: 3})  # type: ignore[dict-item]
     with pytest.raises(ConfigError, match=r"config is 'gear\.toml': give settings, such as .*"):
         chosen("gear.toml")  # type: ignore[arg-type]
 

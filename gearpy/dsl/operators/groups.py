@@ -186,8 +186,9 @@ class AggregateOperator(Grouping):
     late: WindowLate = "drop"
     only_changed: bool = False
     is_per_batch: bool = False
-    #: Of columns of which each row has a result, in the plan that will run.
+    #: Of columns of which each row has a result, in the plan that will run; and what is behind it.
     run_schema: RowSchema | None = None
+    run_into_rows: bool = False
 
     @property
     def keeps(self) -> str:
@@ -388,6 +389,7 @@ class AggregateOperator(Grouping):
                 origin=self.origin or self,
                 key=self._merged_key,
                 run_schema=RowSchema(names.schema(schema)) if before else schema,
+                run_into_rows={*placing.wanted} == {"rows"},
             )
             return [*before, run]
         if self.aggregates_columns(placing.given):
@@ -486,7 +488,8 @@ class AggregateOperator(Grouping):
 
         fold = fold_of(one_or_all(aggregates, is_single=self.is_single))
         given = context, self.name, key, fold, aggregates
-        return RunningTables(*given, schema=schema, results=results)
+        rows = self.run_into_rows
+        return RunningTables(*given, schema=schema, results=results, may_be_rows=rows)
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
         tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]
@@ -544,7 +547,8 @@ class RollingOperator(AggregateOperator):
         from gearpy.task.aggregates.rolling_tables import RollingTables  # noqa: PLC0415 - Arrow
 
         given = context, self.name, key, self.span, fold_of(aggregates)
-        return RollingTables(*given, aggregates=aggregates, schema=schema, results=results)
+        more = {"results": results, "may_be_rows": self.run_into_rows}
+        return RollingTables(*given, aggregates=aggregates, schema=schema, **more)
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
         return Refusal("which records are the last depends on the order in which they come")

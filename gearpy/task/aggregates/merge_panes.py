@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import moments
-from gearpy.columns.results import BEFORE, cells_of_results, result_columns
+from gearpy.columns.results import BEFORE, cells_of_results, column_of, result_columns
 from gearpy.columns.row_schema import as_table
-from gearpy.columns.values import array_of
 from gearpy.core.window.aligned import AlignedPanes
 from gearpy.core.window.panes import Fired, PanePart
 from gearpy.core.window.trigger import EveryEvent, EveryWall, counts_records, delays_of, phases_of
@@ -241,7 +240,7 @@ class MergePanesStage(WindowStage):
         local = [] if self._bounds_of is None else map(self._bounds_of, starts, ends)
         found = [*cells_of_results(columns, keys, values), *behind, *zip(*local, strict=True)]
         bounds, fields = [moments(starts), moments(ends)], [*schema][len(BEFORE) :]
-        arrays = [array_of(field, [*each]) for field, each in zip(fields, found, strict=True)]
+        arrays = [column_of(field, [*each]) for field, each in zip(fields, found, strict=True)]
         return pa.RecordBatch.from_arrays([*bounds, *arrays], schema=schema)
 
 

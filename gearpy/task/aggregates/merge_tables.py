@@ -18,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import moments
+from gearpy.columns.results import column_of
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import OverlappingWindows, SessionWindows
@@ -476,10 +477,7 @@ class TableMerge:
             column = partial.results(columns)
             if column is None:
                 results = list(map(aggregate.result, partial.accumulators(columns)))
-                try:
-                    column = pa.array(results, field.type)
-                except (pa.ArrowException, ArithmeticError) as error:
-                    raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error
+                column = column_of(field, results)
             found.append(column)
         found += [pa.repeat(pa.scalar(each), len(table)) for each in (0, "on-time", False)]
         cast = [each.cast(kind) for each, kind in zip([*found, *texts], schema.types, strict=True)]

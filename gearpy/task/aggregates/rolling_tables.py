@@ -77,6 +77,7 @@ class RollingTables(RollingStage):
         aggregates: those of the fold, by names of columns.
         schema: of the tables in which records come.
         results: the schema of the results.
+        may_be_rows: what is behind takes rows, so that results that fit no table may be such.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class RollingTables(RollingStage):
         aggregates: Mapping[str, Aggregate],
         schema: RowSchema,
         results: pa.Schema,
+        may_be_rows: bool = False,
     ) -> None:
         super().__init__(context, name, key, span, fold)
         self._names = key
@@ -97,6 +99,7 @@ class RollingTables(RollingStage):
         self._schema = schema
         self._columns = RowSchema(schema.arrow)
         self._results = RunningSchema(results, tuple)
+        self._may_be_rows = may_be_rows
         self._begin_again()
 
     def _begin_again(self) -> None:
@@ -125,7 +128,8 @@ class RollingTables(RollingStage):
             return
         self._write_all()
         rows = batch.giving(self._schema.rows(table.batch), list(times))
-        yield from as_tables(super().process(rows), self._results, self.name)
+        batches = super().process(rows)
+        yield from as_tables(batches, self._results, self.name, may_be_rows=self._may_be_rows)
 
     def snapshot(self) -> None:
         self._write_new()

@@ -94,13 +94,18 @@ def with_keys(
     return pa.RecordBatch.from_arrays([each.cast(kind) for each, kind in fields], schema=schema)
 
 
-def as_tables(batches: Iterator[Batch], schema: RunningSchema, name: str) -> Iterator[Batch]:
-    """Yield batches of results as tables."""
+def as_tables(
+    batches: Iterator[Batch], schema: RunningSchema, name: str, *, may_be_rows: bool
+) -> Iterator[Batch]:
+    """Yield batches of results as tables; such as no table can have as rows, if those will do."""
     for each in batches:
         try:
             results = schema.table(each.values)
         except (pa.ArrowException, *USER_ERRORS) as error:
-            raise operator_error(name, error) from error
+            if not may_be_rows:
+                raise operator_error(name, error) from error
+            yield each
+            continue
         yield each.giving(Table(results), Times.of(each.timestamps))
 
 
@@ -110,6 +115,7 @@ class RunningTables(RunningAggregate):
     Args:
         aggregates: those of the fold, by names of columns.
         results: the schema of the results.
+        may_be_rows: what is behind takes rows, so that results that fit no table may be such.
     """
 
     def __init__(
@@ -122,6 +128,7 @@ class RunningTables(RunningAggregate):
         *,
         schema: RowSchema,
         results: pa.Schema,
+        may_be_rows: bool = False,
     ) -> None:
         super().__init__(context, name, key, fold)
         self._names = key
@@ -129,6 +136,7 @@ class RunningTables(RunningAggregate):
         self._is_count = [each.kind for each in self._aggregates] == ["count"]
         self._columns = schema
         self._results = RunningSchema(results, tuple)
+        self._may_be_rows = may_be_rows
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
@@ -146,7 +154,8 @@ class RunningTables(RunningAggregate):
             yield batch.giving(Table(results), times)
             return
         rows = batch.giving(self._columns.rows(table.batch), list(times))
-        yield from as_tables(super().process(rows), self._results, self.name)
+        batches = super().process(rows)
+        yield from as_tables(batches, self._results, self.name, may_be_rows=self._may_be_rows)
 
     def _found(
         self, table: Table, times: Times, keys: list[Any], codes: _Array

@@ -99,6 +99,7 @@ def test_columns_give_what_rows_give(
         assert repr(found[0]) == repr(found[1])
 
 
+WHOLE = {"k": str, "n": int}
 SALES = [{"shop": "north" if n % 3 else "south", "price": n, "at": n} for n in range(30)]
 
 
@@ -136,3 +137,30 @@ def test_results_go_on_as_columns() -> None:
     assert listed == [("north", {"n": 10, "most": 14}), ("south", {"n": 10, "most": 27})]
     assert table.to_arrow().schema.names == ["key", "n", "most", "event_time"]
     assert table.to_arrow().num_rows == len(SALES)
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (lambda by_key: by_key.aggregate(total=gp.agg.sum("n")), "total"),
+        (lambda by_key: by_key.sum("n"), "value"),
+        (lambda by_key: by_key.rolling(9, total=gp.agg.sum("n")), "total"),
+    ],
+    ids=["named", "one", "rolling"],
+)
+def test_sums_that_no_column_can_have_are_rows(tmp_path: Path, step: Any, name: str) -> None:
+    """A sink of tables says which column it is."""
+
+    def totals(app: gp.StreamApp) -> Any:
+        return step(app.read(gp.rows([{"k": "a", "n": 1 << 62}] * 3, schema=WHOLE)).key_by("k"))
+
+    app, listed = gp.StreamApp("large"), list[Any]()
+    totals(app).write(gp.to_list(listed))
+    gp.run(app)
+    sums = [value if name == "value" else value[name] for _, value in listed]
+    assert sums == [n << 62 for n in (1, 2, 3)]
+
+    app = gp.StreamApp("large")
+    totals(app).write(gp.parquet_folder(tmp_path))
+    with pytest.raises(gp.OperatorError, match=f"column '{name}' is int64: .* more than 64 bits"):
+        gp.run(app)
