@@ -98,8 +98,7 @@ class Changed:
     is_last: bool = True
     count: int | None = None
 
-    def chunks(self, *, is_keyed: bool) -> Iterator[Chunk]:
-        del is_keyed  # Their encoder knows it.
+    def chunks(self) -> Iterator[Chunk]:
         keys = islice(self.keys, self.count)
         if self.values is None:
             while gone := list(islice(keys, CHUNK)):
@@ -153,14 +152,14 @@ class ChangedTable:
     rows: "pa.RecordBatch"
     is_gone: bool
 
-    def chunks(self, *, is_keyed: bool) -> Iterator["Chunk | TableChunk"]:
+    def chunks(self) -> Iterator["Chunk | TableChunk"]:
         from gearpy.state.stores.tables import chunk_of  # noqa: PLC0415 - there is a table
 
         for at in range(0, self.rows.num_rows, _TABLE_ROWS):
             rows = self.rows.slice(at, _TABLE_ROWS)
             keys = [rows.column(name) for name in self.form.key]
             values = None if self.is_gone else self.form.packed(rows)
-            chunk = chunk_of(self.table, keys, values, is_keyed=is_keyed)
+            chunk = chunk_of(self.table, keys, values)
             if chunk is not None:
                 yield chunk
                 continue
@@ -342,10 +341,9 @@ class BulkDelta:
         self._is_keyed = is_keyed
 
     def sections(self) -> Iterator[Section]:
-        is_keyed = self._is_keyed
-        chunks = chain.from_iterable(each.chunks(is_keyed=is_keyed) for each in self._changes)
+        chunks = chain.from_iterable(each.chunks() for each in self._changes)
         try:
-            yield from sections_of_chunks(chunks, is_keyed=is_keyed)
+            yield from sections_of_chunks(chunks, is_keyed=self._is_keyed)
         except ConfigError as error:
             raise _blamed(self._operator, error) from error
 

@@ -100,7 +100,7 @@ def sections_of_chunks(
             _packed(chunk.keys, chunk.values),
         )
         if isinstance(chunk, Chunk)
-        else chunk
+        else chunk._replace(is_keyed=is_keyed)
         for chunk in chunks
     )
 

@@ -31,14 +31,12 @@ _TUPLE: Final = 1  # The type of extension that `gearpy.wire.values` has for it.
 
 
 class TableChunk(NamedTuple):
-    """Cells of rows, the groups that they belong to, and their values; None: all were deleted.
+    """Cells of rows with the columns of their keys, and their values; None: all were deleted."""
 
-    Without ``groups`` they belong to the task.
-    """
-
-    groups: Any
+    keys: Sequence[pa.Array]
     cells: pa.BinaryArray
     values: pa.BinaryArray | None
+    is_keyed: bool = True  #: They belong to the groups of their keys; else to the task.
 
     def by_group(self) -> Iterator[tuple[int, int, memoryview]]:
         """Yield groups with the number of their cells, and those as they are in a map."""
@@ -47,9 +45,11 @@ class TableChunk(NamedTuple):
             pairs.append(pa.scalar(_NIL))
         else:
             pairs += [_headed(self.values), self.values]
-        groups = self.groups
-        if groups is None:
-            groups = np.full(len(self.cells), TASK_GROUP, np.uint16)
+        groups = np.full(len(self.cells), TASK_GROUP, np.uint16)
+        if self.is_keyed:
+            hashes = [hash_column(each) for each in self.keys]
+            whole = hashes[0] if len(hashes) == 1 else fold_columns(hashes)
+            groups = (whole.to_numpy() % KEY_GROUPS).astype(np.uint16)
         order = pa.array(np.argsort(groups, kind="stable"))
         joined = pc.binary_join_element_wise(*pairs, b"").take(order)
         counts = np.bincount(groups)
@@ -64,25 +64,19 @@ class TableChunk(NamedTuple):
 
 
 def chunk_of(
-    table: bytes, keys: Sequence[pa.Array], values: pa.BinaryArray | None, *, is_keyed: bool
+    table: bytes, keys: Sequence[pa.Array], values: pa.BinaryArray | None
 ) -> TableChunk | None:
     """Return the cells of a table with their values; None if some key needs Python.
 
     Args:
         table: the first bytes of all cells.
         keys: columns of the keys, one or several.
-        is_keyed: cells belong to the groups of their keys; else to the task.
     """
     encoded = encoded_keys(keys)
     if encoded is None:
         return None
     cells = pc.binary_join_element_wise(pa.scalar(table), encoded, b"")
-    groups = None
-    if is_keyed:
-        hashes = [hash_column(each) for each in keys]
-        whole = hashes[0] if len(hashes) == 1 else fold_columns(hashes)
-        groups = (whole.to_numpy() % KEY_GROUPS).astype(np.uint16)
-    return TableChunk(groups, cells, values)
+    return TableChunk(keys, cells, values)
 
 
 def encoded_keys(columns: Sequence[pa.Array]) -> pa.BinaryArray | None:

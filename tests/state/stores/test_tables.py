@@ -61,7 +61,7 @@ def test_cells_are_those_of_each_key(
     keys = [pa.array(each, kind) for each, (kind, _) in zip(zip(*rows, strict=True), columns)]  # noqa: B905 - of each row
     numbers = pa.array(range(len(rows)))
 
-    chunk = chunk_of(TABLE, keys, None if is_gone else packed(numbers), is_keyed=is_keyed)
+    chunk = chunk_of(TABLE, keys, None if is_gone else packed(numbers))
 
     plain = [row[0] if len(row) == 1 else row for row in rows]
     assert cells_in(chunk, is_keyed=is_keyed) == {
@@ -102,7 +102,7 @@ def test_many_values_make_a_tuple() -> None:
     ids=["none", "a null", "a large number", "a truth", "a float"],
 )
 def test_other_keys_are_left_to_python(keys: list[pa.Array]) -> None:
-    assert chunk_of(TABLE, keys, None, is_keyed=True) is None
+    assert chunk_of(TABLE, keys, None) is None
 
 
 @pytest.mark.parametrize("column", [pa.array([b"x"]), pa.array([[1]])], ids=str)
@@ -112,7 +112,7 @@ def test_other_values_are_left_to_python(column: pa.Array) -> None:
 
 def test_the_last_change_of_a_cell_counts() -> None:
     def of_table(value: int) -> Any:
-        return chunk_of(TABLE, [pa.array([7])], packed(pa.array([value])), is_keyed=True)
+        return chunk_of(TABLE, [pa.array([7])], packed(pa.array([value])))
 
     chunks = [Chunk(TABLE, [7], [1]), of_table(2), Chunk(TABLE, [7], [3]), of_table(4)]
     for count in range(1, len(chunks) + 1):
