@@ -175,6 +175,18 @@ class Life:
             delta.release()
 
 
+def end_epochs(lives: list[Life], *, restart: bool) -> None:
+    """End an epoch of each; behind a restart each goes on in the form of the other."""
+    for life in lives:
+        life.end_epoch()
+    if restart:
+        makes = [life.make for life in lives]
+        lives.reverse()
+        for life, make in zip(lives, makes, strict=True):
+            life.make = make
+            life.start()
+
+
 class BothPaths:
     """The same aggregates over rows and in columns, given the same records."""
 

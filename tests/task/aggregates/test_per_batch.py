@@ -20,7 +20,7 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates.columns import ColumnGroups, MergeRunningStage, PartialAggregateStage
 from gearpy.task.aggregates.fold import PerBatchStage
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of
-from tests.task.aggregates.test_columns import Life
+from tests.task.aggregates.test_columns import Life, end_epochs
 from tests.task.build import a_context
 
 SCHEMA = pa.schema({"user": pa.string(), "x": pa.float64(), "n": pa.int64()})
@@ -56,13 +56,7 @@ def test_columns_give_what_rows_give(key: tuple[str, ...], steps: list[Any]) -> 
     lives = [Life(of_rows), Life(of_columns)]
     for step in steps:
         if isinstance(step, str):
-            for life in lives:
-                life.end_epoch()
-            if step == "restart":
-                lives.reverse()
-                for life, make in zip(lives, (of_rows, of_columns), strict=True):
-                    life.make = make
-                    life.start()
+            end_epochs(lives, restart=step == "restart")
             continue
         rows = [dict(zip(SCHEMA.names, row, strict=False)) for row in step]
         times = [time for *_, time in step]

@@ -22,7 +22,7 @@ from gearpy.task.aggregates.rolling_tables import RollingTables
 from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.window_result import rows_in
 from gearpy.testing import MemoryTransactions, Simulation
-from tests.task.aggregates.test_columns import Life
+from tests.task.aggregates.test_columns import Life, end_epochs
 from tests.task.aggregates.test_running_tables import AGGREGATES, ROW, SCHEMA
 
 CHOSEN = {name: each for name, each in AGGREGATES.items() if each[0].kind != "distinct"}
@@ -69,7 +69,7 @@ def test_columns_give_what_rows_give(
         schemas = {"schema": RowSchema(SCHEMA), "results": results.arrow}
         return RollingTables(*given, aggregates=named, **schemas)
 
-    lives, makes = [Life(of_rows), Life(of_columns)], [of_rows, of_columns]
+    lives = [Life(of_rows), Life(of_columns)]
     now_ms = 0
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_KEYS_MAX", "_UNWRITTEN_MAX"):
@@ -80,13 +80,7 @@ def test_columns_give_what_rows_give(
             if isinstance(step, int):
                 now_ms = max(step, now_ms)
             elif isinstance(step, str):
-                for life in lives:
-                    life.end_epoch()
-                if step == "restart":
-                    lives.reverse()
-                    for life, make in zip(lives, makes, strict=True):
-                        life.make = make
-                        life.start()
+                end_epochs(lives, restart=step == "restart")
             for life in lives:
                 life.context.state.advance(now_ms)
             if not isinstance(step, tuple):

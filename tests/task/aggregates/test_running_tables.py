@@ -20,7 +20,7 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.aggregates.running_tables import RunningTables
 from gearpy.task.api.window_result import rows_in
-from tests.task.aggregates.test_columns import Life
+from tests.task.aggregates.test_columns import Life, end_epochs
 
 SCHEMA = pa.schema({"user": pa.string(), "x": pa.float64(), "n": pa.int64(), "s": pa.string()})
 FLOAT, WHOLE = pa.float64(), pa.int64()
@@ -78,16 +78,9 @@ def test_columns_give_what_rows_give(
         return RunningTables(*given, schema=RowSchema(SCHEMA), results=results.arrow)
 
     lives = [Life(of_rows), Life(of_columns)]
-    makes = [of_rows, of_columns]
     for step in steps:
         if isinstance(step, str):
-            for life in lives:
-                life.end_epoch()
-            if step == "restart":
-                lives.reverse()
-                for life, make in zip(lives, makes, strict=True):
-                    life.make = make
-                    life.start()
+            end_epochs(lives, restart=step == "restart")
             continue
         rows = [dict(zip(SCHEMA.names, row, strict=False)) for row in step]
         times = [time for *_, time in step]

@@ -26,7 +26,7 @@ from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.api.window_result import rows_in
 from gearpy.task.stages import top_tables
 from gearpy.task.stages.top_tables import BestRowsStage, RunningTop, TopTablesStage
-from tests.task.aggregates.test_columns import Life
+from tests.task.aggregates.test_columns import Life, end_epochs
 from tests.task.build import a_context
 
 SCHEMA = RowSchema(pa.schema([("k", pa.string()), ("v", pa.float64()), ("id", pa.int64())]))
@@ -157,20 +157,14 @@ def test_changes_of_the_largest_are_those_of_rows(
     def of_columns(context: Any) -> Any:
         return RunningTop(context, "top", KEY, fold, n=n, by="v", ranking=ranking, **given)
 
-    lives, makes = [Life(of_rows), Life(of_columns)], [of_rows, of_columns]
+    lives = [Life(of_rows), Life(of_columns)]
     number = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(top_tables, "_ROWS_MIN", few)
         patch.setattr(top_tables, "_FIRST_PART", few)
         for step in steps:
             if isinstance(step, str):
-                for life in lives:
-                    life.end_epoch()
-                if step == "restart":
-                    lives.reverse()
-                    for life, make in zip(lives, makes, strict=True):
-                        life.make = make
-                        life.start()
+                end_epochs(lives, restart=step == "restart")
                 continue
             rows = [
                 {"k": k, "v": _whole(v) if are_whole else v, "id": number + at}
@@ -223,18 +217,13 @@ def test_windows_have_the_largest_of_rows(
         given |= {"results": results if is_table else None}
         return TopTablesStage(context, "top", key=("k",), waits=waits, **given)
 
-    lives, makes = [Life(of_rows), Life(of_columns)], [of_rows, of_columns]
+    lives = [Life(of_rows), Life(of_columns)]
     number = watermark_ms = 0
     for step in [*steps, MAX_MS]:
         if isinstance(step, str):
-            for life in lives:
-                life.end_epoch()
-            if step == "restart":
-                lives.reverse()
-                for life, make in zip(lives, makes, strict=True):
-                    life.make = make
-                    life.start()
-                    _ = [*life.stage.on_watermark(watermark_ms)]
+            end_epochs(lives, restart=step == "restart")
+            for life in lives if step == "restart" else []:
+                _ = [*life.stage.on_watermark(watermark_ms)]
             continue
         if isinstance(step, int):
             watermark_ms = max(step, watermark_ms)
