@@ -195,7 +195,7 @@ def _remainder_of_left(left: pa.DataType, right: pa.DataType) -> Ruled:
 
 
 def _divisor(divisor: Datum) -> Datum:
-    """Return what divides with the same rest: by -1 nothing remains, as by 1.
+    """Return a divisor that leaves the same rest: by -1 nothing remains, as by 1.
 
     The quotient by -1 may have more than 64 bits.
     """

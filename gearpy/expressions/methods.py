@@ -336,7 +336,7 @@ class TimeMethods(Generic[E]):
 
 
 def _check_pattern(kind: str, pattern: str) -> int:
-    """Return how many groups a regular expression has."""
+    """Return the number of groups of a regular expression."""
     try:
         return re.compile(pattern).groups
     except (re.error, TypeError) as error:

@@ -75,7 +75,7 @@ def parsed_schema(text: bytes, *, file: str) -> LogSchema:
 
 
 def schema_difference(kept: pa.Schema, other: pa.Schema, *, partly: bool = False) -> str:
-    """Return how another schema differs from that of a log; empty if it does not."""
+    """Return the difference of another schema from that of a log; empty if there is none."""
     for given in other:
         place = kept.get_field_index(given.name)
         if place < 0:

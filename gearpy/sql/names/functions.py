@@ -116,7 +116,7 @@ def _concat_ws(by: str, *values: Expr) -> Expr:
 
 
 def _or_empty(found: Expr, of: Expr) -> Expr:
-    """Return what was found in a text, or the empty text, as SQL has it."""
+    """Return the part of a text that was found, or the empty text, as SQL has it."""
     return when(of.is_null()).then(None).otherwise(coalesce(found, ""))
 
 

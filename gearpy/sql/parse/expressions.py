@@ -473,7 +473,7 @@ class ExpressionParser(Tokens):
         return name, (first, *(self.listed(self.expression) if self.accept(",") else ()))
 
     def _in_order(self, call: FunctionCall, order: tuple[Order, ...]) -> Expression:
-        """Return what stands for a macro, whose aggregates are called as it is."""
+        """Return the expression of a macro, whose aggregates are called as it is."""
         macro = MACROS[call.name]
         count, known = len(call.arguments), len(macro.parameters)
         if not known - len(macro.defaults) <= count <= known:

@@ -345,7 +345,7 @@ def _crossed(select: Select) -> Select:
 
 
 def _emit(relation: Relation, tables: Tables, at: int) -> str:
-    """Return when a group has results: what is said, else "final" where there is an end."""
+    """Return the EMIT of groups: the one that is said, else "final" where there is an end."""
     if tables.emit == "final" and not relation.is_bounded:
         raise tables.text.error(
             at,

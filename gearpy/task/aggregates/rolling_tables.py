@@ -342,7 +342,7 @@ class _Windows(Runs):
         return self._folded(ranks, np.minimum, _GREATEST)
 
     def _folded(self, values: _Array, join: np.ufunc, nothing: Any) -> _Array:
-        """Return what each window that is asked for comes to, as `RollingFold` has it."""
+        """Return the value of each window that is asked for, as `RollingFold` has it."""
         found = np.zeros_like(values)
         for each in self._buckets:
             rows = np.full(each.size, nothing, values.dtype)
@@ -376,7 +376,7 @@ class _Windows(Runs):
 
 
 def _both_ways(values: _Array, width: int, join: np.ufunc) -> tuple[_Array, _Array]:
-    """Return what values come to from the begin of each piece on, and up to its end."""
+    """Return the values merged from the begin of each piece on, and up to its end."""
     pieces = values.reshape(-1, width)
     forth = join.accumulate(pieces, axis=1)
     back = join.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]

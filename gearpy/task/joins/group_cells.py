@@ -55,7 +55,7 @@ def rows_of_cells(cells: Mapping[Any, bytes]) -> pa.RecordBatch:
 
 
 def kept_by_side(cells: Mapping[Any, bytes]) -> tuple[pa.RecordBatch, Numbers]:
-    """Return what joins over sessions have kept of a side, with its event times."""
+    """Return the records of a side that joins over sessions have kept, and their event times."""
     rows = rows_of_cells(cells)
     return rows.drop_columns([TIME]), rows.column(TIME).to_numpy()
 
@@ -95,7 +95,7 @@ def kept_tables(
 def kept_in_sessions(
     cells: Mapping[Any, Mapping[Any, bytes]], schema: JoinSchema
 ) -> Iterator[tuple[list[Any], list[int]]]:
-    """Yield what joins over sessions have kept of each side as records, and their event times."""
+    """Yield the records of each side that joins over sessions have kept, and their event times."""
     for (name, _), of_side in cells.items():
         rows, times = kept_by_side(of_side)
         yield SideSchema.of(schema, SIDE_NAMES.index(name)).rows(rows), times.tolist()

@@ -552,7 +552,7 @@ class _Largest:
 
 
 def _falling(column: pa.Array, *, is_descending: bool, is_nan_large: bool = False) -> list[_Array]:
-    """Return what is the smaller, the earlier a value comes; the first counts most."""
+    """Return keys that are the smaller, the earlier a value comes; the first counts most."""
     column = plain(column)
     if pa.types.is_duration(column.type):
         column = column.cast(pa.int64())
