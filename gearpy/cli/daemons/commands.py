@@ -22,6 +22,7 @@ from gearpy.cluster.boot.master import MasterDaemon, address_to_listen
 from gearpy.cluster.boot.worker import WorkerDaemon
 from gearpy.cluster.client.client import ClusterClient, MasterChange
 from gearpy.cluster.client.measured import cluster_sample
+from gearpy.cluster.host.interruptible import wait_interruptibly
 from gearpy.cluster.host.metrics_page import metrics_page
 from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.cluster.net.masters import the_only
@@ -223,7 +224,7 @@ def local(
             f"x {text.plural(slots, 'slot')}{_told(metrics_at)}; stop with Ctrl-C",
             *([f"the page is at {page.page}"] if page else []),
         )
-        threading.Event().wait()
+        wait_interruptibly(threading.Event())
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from gearpy.cli.terminal.options import Given, argument, asking, configured, opt
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cli.terminal.services import NoToken, addresses, open_services
 from gearpy.clocks import wall_ms
+from gearpy.cluster.host.interruptible import wait_interruptibly
 from gearpy.distribution import program
 from gearpy.errors import ConfigError
 from gearpy.transport.security.start_token import start_tokens, start_tokens_of
@@ -73,7 +74,7 @@ def services(
             f"services ready at {served.url}; stop with Ctrl-C",
             f"the page is at {served.page}",
         )
-        threading.Event().wait()
+        wait_interruptibly(threading.Event())
 
 
 @tokens.command(epilog=HELP)

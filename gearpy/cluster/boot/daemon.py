@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
+from gearpy.cluster.host.interruptible import wait_interruptibly
 from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.config.schema import Config
@@ -47,7 +48,7 @@ class DaemonExit:
         return self._exited.wait(timeout_s)
 
     def wait(self) -> None:
-        self._exited.wait()
+        wait_interruptibly(self._exited)
         if self.given_up:
             raise NodeGivenUp(f"frozen or cut off for too long: {self.given_up}")
         match self._reason:

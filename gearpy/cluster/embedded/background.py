@@ -18,6 +18,7 @@ from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import Processes, launched
 from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.host.interruptible import wait_interruptibly
 from gearpy.cluster.programs.artifacts import run_by_loader, stream_here
 from gearpy.config.load import Overrides, chosen, project_file
 from gearpy.config.schema import Config
@@ -269,7 +270,7 @@ class BackgroundRun:
             OperatorError: user code raised.
             ApplicationFailed: it failed in another way.
         """
-        self._ended.wait(timeout_s)
+        wait_interruptibly(self._ended, timeout_s)
         if self._error is not None:
             raise self._error
         return self.summary

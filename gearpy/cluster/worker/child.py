@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 from gearpy.actor.api import Actor, Exited, ExitReason, Failed, Killed, Ref
 from gearpy.clocks import wall_ms
 from gearpy.cluster.host.held import tell_if_held
+from gearpy.cluster.host.interruptible import wait_interruptibly
 from gearpy.cluster.host.logs import log_to
 from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.cluster.host.tuning import ProcessTuning
@@ -222,7 +223,7 @@ class _Exits:
         self._exited.set()
 
     def wait(self) -> ExitReason:
-        self._exited.wait()
+        wait_interruptibly(self._exited)
         assert self._reason is not None
         return self._reason
 
