@@ -619,14 +619,19 @@ class MergeAggregateOperator(TakesTables, _Part):
             MergeSessionsStage,
         )
         from gearpy.task.aggregates.merge_tables import (  # noqa: PLC0415 - the same
+            MergeRunningTables,
             MergeTablesStage,
             mergeable,
+            merges_at_once,
         )
 
         given = context, self.name, self._columnar()
         results = self.of.results if self.gives == "table" else None
         windows, schema = self.of.windows, self.of.columns_taken
         if windows is None:
+            # Results that become rows cost what they are kept as here.
+            if results is not None and merges_at_once(self.of.by_names.aggregates, schema):
+                return [MergeRunningTables(*given, schema=schema, results=results)]
             return [MergeRunningStage(*given, results)]
         if not windows.is_plain:
             return [MergePanesStage(*given, schema=schema, results=results)]

@@ -36,7 +36,14 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregates.fitting import key_mistake, plain, roles_of, unfit, values_of
-from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, RunningStage, WindowFold
+from gearpy.task.aggregates.fold import (
+    Fold,
+    FoldLoop,
+    Kept,
+    RunningStage,
+    WindowFold,
+    newest_of_keys,
+)
 from gearpy.task.aggregates.partials import (
     Input,
     Partial,
@@ -444,7 +451,7 @@ class MergeRunningStage(RunningStage):
         rows = self._reader.rows(as_table(batch.values).batch)
         state, result_of = self._current, self._fold.result
         self._loop(state, rows, [], _raise)
-        newest = {row[_KEY]: time for row, time in zip(rows, batch.timestamps, strict=True)}
+        newest = newest_of_keys(map(itemgetter(_KEY), rows), batch.timestamps)
         if self._changes is not None:
             self._changes.note(newest, len(rows))
         try:

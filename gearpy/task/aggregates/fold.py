@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial, reduce
 from itertools import islice, repeat
 from operator import itemgetter, length_hint
@@ -43,6 +44,8 @@ RunningLoop: TypeAlias = Callable[
     tuple[list[tuple[Any, Any]], list[int]],
 ]
 _MISSING: Final = object()
+#: Types of numbers that have two zeros, which are one key.
+_SIGNED_ZEROS: Final = frozenset({float, Decimal})
 _key_in: Final = itemgetter(0)
 
 
@@ -184,11 +187,10 @@ class PerBatchStage(Stage):
     def process(self, batch: Batch) -> Iterator[Batch]:
         for results in self._inner.process(batch):
             last = dict(results.values)
-            newest = dict[Any, int]()
-            for (key, _), time in zip(results.values, results.timestamps, strict=True):
-                if key not in newest or time > newest[key]:
-                    newest[key] = time
-            yield results.giving([*last.items()], [*newest.values()])
+            newest = newest_of_keys(map(_key_in, results.values), results.timestamps)
+            keys = last if are_plain(last) else map(_without_sign_of_zero, last)
+            values = list(zip(keys, last.values(), strict=True))
+            yield results.giving(values, [*newest.values()])
 
     def snapshot(self) -> Any:
         return self._inner.snapshot()
@@ -196,6 +198,22 @@ class PerBatchStage(Stage):
     def restore(self, state: Any) -> None:
         self._inner.place = self.place
         self._inner.restore(state)
+
+
+def newest_of_keys(keys: Iterable[Any], times: Iterable[int]) -> dict[Any, int]:
+    """Return keys in the order in which they first come, with the newest time of each."""
+    newest = dict[Any, int]()
+    for key, time in zip(keys, times, strict=True):
+        if key not in newest or time > newest[key]:
+            newest[key] = time
+    return newest
+
+
+def _without_sign_of_zero(key: Any) -> Any:
+    """Return a key so that readers of results take it for the one that it is in state."""
+    if type(key) is tuple:
+        return tuple(map(_without_sign_of_zero, key))
+    return abs(key) if type(key) in _SIGNED_ZEROS and key == 0 else key
 
 
 def shared_state(states: Sequence[Any]) -> Any | None:

@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
+from gearpy.columns.growing import GrowingColumns, grown
 from gearpy.columns.log_columns import moments
 from gearpy.columns.results import column_of
+from gearpy.columns.row_schema import as_table
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import OverlappingWindows, SessionWindows
@@ -38,7 +43,7 @@ from gearpy.task.aggregates.columns import (
     listed,
 )
 from gearpy.task.aggregates.fitting import roles_of
-from gearpy.task.aggregates.fold import WindowedStage
+from gearpy.task.aggregates.fold import FoldingStage, WindowedStage
 from gearpy.task.aggregates.partials import Input, merging_of
 from gearpy.task.aggregates.rows import Aggregates
 from gearpy.task.api.failure import USER_ERRORS, operator_error
@@ -46,11 +51,14 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
 from gearpy.task.time.pieces import TimePieces, repeated
 
+_Array: TypeAlias = NDArray[Any]
 #: Tables that have come since the last merge are merged when they have so many bytes, and twice as
 #: many as it gave.
 _MERGED_FROM: Final = 1 << 20
 #: So many rows of pieces are merged into windows at once, or one window's.
 _CLOSED_ROWS: Final = 1 << 17
+#: What results say of a window that fires once, when it closes.
+_FIRED: Final = (0, "on-time", False)
 #: Start and end of windows, and how many results each has.
 Windows: TypeAlias = Sequence[tuple[int, int, int]]
 
@@ -85,6 +93,13 @@ class _Piece:
     @property
     def tables(self) -> list[pa.RecordBatch]:
         return self.fresh if self.stored is None else [self.stored, *self.fresh]
+
+
+def merges_at_once(aggregates: Aggregates, schema: pa.Schema) -> bool:
+    """Tell whether Arrow can merge a few keys of many at the cost of what has come for them."""
+    # Of sets, all of the values that a key has would be merged again.
+    is_of_sets = any(each.kind == "distinct" for each in listed(aggregates))
+    return not is_of_sets and mergeable(aggregates, schema)
 
 
 class TablesStage(WindowedStage, ABC):
@@ -181,8 +196,9 @@ class TablesStage(WindowedStage, ABC):
     def _tables(
         self, table: pa.RecordBatch, starts: pa.Array, ends: pa.Array, texts: Sequence[pa.Array]
     ) -> Iterator[Batch]:
-        around = (moments(starts), moments(ends)), texts
-        results = Table(self._merge.results(table, self._results, *around))
+        before = moments(starts), moments(ends)
+        behind = [*(pa.repeat(pa.scalar(each), len(table)) for each in _FIRED), *texts]
+        results = Table(self._merge.results(table, self._results, before, behind))
         times = Times(pc.subtract(ends, 1))
         for at in range(0, len(times), self._rows_max):
             part = slice(at, at + self._rows_max)
@@ -333,6 +349,119 @@ class MergeTablesStage(TablesStage):
             self._state().delete_table(self._merge, piece.stored, start)
 
 
+class MergeRunningTables(FoldingStage):
+    """Merges partials over the whole stream, in columns; yields tables with a result for each key.
+
+    What keys have so far is in columns that grow, at a place for each key. Its state is the same as
+    if it were given the records behind the partials.
+
+    Args:
+        schema: of the tables from which the partials are.
+        results: the schema of results.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        groups: ColumnGroups,
+        *,
+        schema: pa.Schema,
+        results: pa.Schema,
+    ) -> None:
+        super().__init__(context, name, key_getter(*groups.key))
+        self._merge = TableMerge(groups)
+        self._schema = PartialTables(groups, is_running=True).schema(schema)
+        self._results = results
+        self._place_of: dict[Any, int] = {}
+        types, self._width = self._schema.types, len(groups.key)
+        self._keys = GrowingColumns(types[: self._width])
+        self._partials = GrowingColumns(types[self._width :])
+        self._is_changed = np.zeros(0, np.bool_)  # Since the last epoch, by place.
+        self._kept: BulkState | None = None
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        if not len(batch.values):
+            return
+        try:
+            table = as_table(batch.values).batch
+            if not table.schema.equals(self._schema):
+                table = table.cast(self._schema)
+            places, table, times = self._by_key(table, Times.of(batch.timestamps))
+            results = Table(self._merge.results(self._merged(places, table), self._results))
+        except (pa.ArrowException, *USER_ERRORS) as error:
+            raise operator_error(self.name, error) from error
+        yield batch.giving(results, times)
+
+    def _by_key(self, table: pa.RecordBatch, times: Times) -> tuple[_Array, pa.RecordBatch, Times]:
+        """Return places of keys, partials with a row for each, and the newest of their times."""
+        place_of = self._place_of
+        found = [place_of.setdefault(key, len(place_of)) for key in self._merge.keys(table)]
+        places = np.array(found)
+        if len(set(found)) == len(found):
+            return places, table, times
+        # Of equal times the first one counts.
+        order = np.lexsort((-np.arange(len(found)), times.array.to_numpy()))
+        rank_of = np.empty(len(found), np.int64)
+        rank_of[order] = np.arange(len(found))
+        arrays, firsts, (ranks,) = self._merge.merged(
+            table, [pa.array(places)], [(pa.array(rank_of), "max", None)]
+        )
+        newest = times.take(pa.array(order[ranks.to_numpy()]))
+        return places[firsts.to_numpy()], _like(table, arrays), newest
+
+    def _merged(self, places: _Array, table: pa.RecordBatch) -> pa.RecordBatch:
+        """Merge partials into what their keys have, and return what they have then."""
+        is_new, width = places >= len(self._keys), self._width
+        known = np.flatnonzero(~is_new)
+        self._is_changed = grown(self._is_changed, len(self._place_of))
+        self._is_changed[places] = True
+        arrays = table.columns
+        if len(known):
+            keys = table.take(pa.array(known)).columns[:width]
+            kept = _like(table, [*keys, *self._partials.take(places[known])])
+            of_key = np.append(known, np.arange(len(places)))
+            both = pa.concat_batches([kept, table])
+            arrays, firsts, _ = self._merge.merged(both, [pa.array(of_key)], [])
+            if len(known) < len(places):
+                order = pa.array(np.argsort(of_key[firsts.to_numpy()]))
+                arrays = [each.take(order) for each in arrays]
+        if len(known) < len(places):
+            new = pa.array(np.flatnonzero(is_new))
+            self._keys.put(places[is_new], [each.take(new) for each in arrays[:width]])
+        self._partials.put(places, arrays[width:])
+        return _like(table, arrays)
+
+    # -- state -------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Hand over what has changed."""
+        changed = np.flatnonzero(self._is_changed)
+        if len(changed):
+            columns = [*self._keys.take(changed), *self._partials.take(changed)]
+            rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+            self._state().put_table(self._merge, rows)
+            self._is_changed[changed] = False
+
+    def restore(self, state: Any) -> None:
+        for _, pairs in self._state().restored():
+            columns = self._merge.table([*pairs], [*pairs.values()], self._schema).columns
+            self._place_of = dict(zip(pairs, range(len(pairs)), strict=True))
+            places = np.arange(len(pairs))
+            self._keys.put(places, columns[: self._width])
+            self._partials.put(places, columns[self._width :])
+            self._is_changed = grown(self._is_changed, len(pairs))
+
+    def _state(self) -> BulkState:
+        if self._kept is None:
+            self._kept = self._bulk("running")
+            self._kept.holds_tables(lambda: (self._keys, self._partials), self._tell_again)
+        return self._kept
+
+    def _tell_again(self) -> None:
+        self._is_changed[: len(self._keys)] = True
+
+
 def _like(table: pa.RecordBatch, arrays: list[pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
@@ -462,11 +591,11 @@ class TableMerge:
         self,
         table: pa.RecordBatch,
         schema: pa.Schema,
-        bounds: Sequence[pa.Array],
-        texts: Sequence[pa.Array],
+        before: Sequence[pa.Array] = (),
+        behind: Sequence[pa.Array] = (),
     ) -> pa.RecordBatch:
-        """Return the results as a table, with the bounds of their windows, also as texts."""
-        found = [*bounds, *(table.column(name) for name in self.key)]
+        """Return keys and results as a table, with other columns before and behind them."""
+        found = [*before, *(table.column(name) for name in self.key)]
         partials = iter(enumerate(self._partials))
         for aggregate in self._aggregates:
             if aggregate.kind == "count":
@@ -479,6 +608,6 @@ class TableMerge:
                 results = list(map(aggregate.result, partial.accumulators(columns)))
                 column = column_of(field, results)
             found.append(column)
-        found += [pa.repeat(pa.scalar(each), len(table)) for each in (0, "on-time", False)]
-        cast = [each.cast(kind) for each, kind in zip([*found, *texts], schema.types, strict=True)]
+        kinds = zip([*found, *behind], schema.types, strict=True)
+        cast = [each if each.type == kind else each.cast(kind) for each, kind in kinds]
         return pa.RecordBatch.from_arrays(cast, schema=schema)
