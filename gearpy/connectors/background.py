@@ -259,6 +259,7 @@ class _BackgroundSource(StampedSource[Any], SimpleSource[Any]):
 
     pause = "10ms"
     of_program = True  # Its function may take what another thread of the program gives.
+    calls_program = False  # That thread waits, in place of the task.
 
     def __init__(
         self,

@@ -49,6 +49,7 @@ class SimpleSource(Source[T_co]):
     """
 
     replayable: bool = True
+    calls_program = True
     #: How far back in time a later record may be, where there is a `timestamp`.
     out_of_order: ClassVar[Duration] = "0s"
     #: So long nothing is asked for after `read` has yielded None.

@@ -300,7 +300,7 @@ class TableReader(OrderedReader[Any]):
 
 
 class _MadeTables(Source):
-    replayable = True
+    replayable = calls_program = True
     schema: RowSchema | None = None
 
     def __init__(
@@ -381,8 +381,6 @@ class _MadeTables(Source):
 
 
 class _MadeReader(OrderedReader[Any]):
-    calls_program = True
-
     def __init__(
         self,
         batches: Iterator[pa.RecordBatch],

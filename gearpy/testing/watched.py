@@ -59,6 +59,7 @@ class WatchedSource(Source):
         self.is_by_arrival = source.is_by_arrival
         self.sets_bad_aside = source.sets_bad_aside
         self.quarantines_bad = source.quarantines_bad
+        self.calls_program = source.calls_program
 
     @property
     def description(self) -> str:

@@ -415,8 +415,9 @@ class ExecutorActor(Actor[_Message]):
         )
         group.runners[task_id] = runner
         processor = self._runners.application.processors[ProcessorId(task_id.processor)]
+        may_block = processor.source is not None and processor.source.calls_program
         pinned = processor.dispatcher == "pinned" or (
-            settings.pin_tasks and processor.dispatcher == "default"
+            (settings.pin_tasks or may_block) and processor.dispatcher == "default"
         )
         news = _News(self.context.self_ref, group.attempt)
         ref = self.context.spawn(

@@ -167,7 +167,7 @@ class Pace:
 class GeneratorSource(StampedSource[Any]):
     """Iterators made by a function; see `generate`."""
 
-    replayable = True
+    replayable = calls_program = True
     schema: RowSchema | None = None
 
     def __init__(
@@ -228,7 +228,7 @@ class GeneratorSource(StampedSource[Any]):
 
 
 class GeneratorReader(StampedReader):
-    calls_program = may_wait = True
+    may_wait = True
     operator: str = _MAKE  #: The user's function, for errors.
 
     def __init__(

@@ -425,6 +425,9 @@ class Source(ABC, Generic[T_co]):
     sets_bad_aside: bool = False  #: Readers give bad records apart, for `Stream.errors`.
     quarantines_bad: bool = False  #: Readers give bad records apart, for quarantine.
     of_program: bool = False  #: Of the program's own process, as `stdin` is: it is read there.
+    #: To read calls code of a program, which may wait at any time: its tasks have threads of their
+    #: own, and what was read is sent, and told of, before more is asked for.
+    calls_program: bool = False
     time_column: str | None = None  #: Event times come from it; "": from none; None: unknown.
 
     @property

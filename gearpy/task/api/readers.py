@@ -36,10 +36,6 @@ class SourceReader(ABC, Generic[T_co]):
     #: The next `read_batch` may wait for something, so what this one gave goes on before it.
     may_wait: bool = False
 
-    #: `read_batch` calls code of a program, which may wait at any time: what was read is sent, and
-    #: told of, before it is asked again.
-    calls_program: bool = False
-
     #: Event times are no more than the time at which records came, or there are none: the order of
     #: arrival is the only one that records have.
     is_by_arrival: bool = False

@@ -256,13 +256,17 @@ class Outlet:
         self.watermark_ms = max(self.watermark_ms, watermark_ms)
         self.idle = idle
 
-    def on_tick(self, now_ms: int) -> None:
+    def on_tick(self, now_ms: int, *, blocks: bool = False) -> None:
+        """Tell what is due; before the task blocks, as it may, all that is promised."""
+        if self._dirty and blocks:
+            self._tell_with_records()
         if self._dirty and (
             (
                 self.watermark_ms == MAX_MS
                 or any(link.idle != self.idle for _, link in self._links())
             )
             or now_ms - self._told_ms >= self._tell_every_ms
+            or (blocks and len(self._by_target) <= _LINKS_AT_A_TIME)
         ):
             self._dirty = False
             self._told_ms = now_ms
@@ -278,6 +282,17 @@ class Outlet:
             for index, seq in edge.subscription.on_tick(now_ms):
                 target = edge.links[index].target
                 self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
+
+    def _tell_with_records(self) -> None:
+        """Have the last message of each link, which is still here, promise what holds behind it."""
+        if self.watermark_ms == MAX_MS:  # The end is a message of its own.
+            return
+        for message in self._outbox:
+            if type(message) is DataMessage:
+                edge, index = self._by_target[message.target]
+                link = edge.links[index]
+                if message.seq == link.seq and not link.held:
+                    message.watermark_ms = link.watermark_ms = self.watermark_ms
 
     def wake_ms(self, now_ms: int) -> int | None:
         if self._dirty and not self.is_blocked:

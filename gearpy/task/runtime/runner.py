@@ -329,7 +329,7 @@ class TaskRunner:
         has_room = not self._may_wait or self.task is None or self.task.has_room
         waits = self._outlet.is_blocked or not has_room
         self._inlet.pace.end(self._clock_ms(), is_waiting=waits)
-        self._outlet.on_tick(now_ms)
+        self._outlet.on_tick(now_ms, blocks=self._may_block and is_due(self._produce_at_ms, now_ms))
         return self._next_turn_ms(now_ms)
 
     def clock(self) -> TaskClock:

@@ -212,6 +212,7 @@ class SourceTask(ChainTask):
     ) -> None:
         super().__init__(context, make_stages)
         self._source = source
+        self.produce_may_block = source.calls_program
         self._late = LateRecords(late, context.counters, late_tag)
         self._idle_after_ms = idle_after_ms
         self._advances = when_idle == "advance"
@@ -500,7 +501,6 @@ class SourceTask(ChainTask):
             units=self._units,
         )
         self._parts.append(part)
-        self.produce_may_block |= part.reader.calls_program
         part.restore(waiting)
         if self._probed is not None:
             part.reader.read_little()

@@ -1,5 +1,6 @@
 """Records made by a function, and their pace."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
@@ -12,6 +13,7 @@ import gearpy as gp
 from gearpy.connectors.streams.generator import GeneratorSource, Pace, generate
 from gearpy.errors import ConfigError, OperatorError
 from tests.connectors.reading import rest_of
+from tests.eventually import eventually
 
 
 def a_source(
@@ -208,3 +210,27 @@ def test_a_message_that_a_generator_gives_is_refused() -> None:
 
     with pytest.raises(gp.OperatorError, match="give values, and their event times with timestamp"):
         gp.run(app)
+
+
+def test_a_program_that_waits_holds_up_no_other_step() -> None:
+    """A record passes several exchanges, and another source is read, while it waits."""
+    goes_on, results = threading.Event(), list[str]()
+
+    def feed() -> Iterator[str]:
+        yield "fed"
+        goes_on.wait(60)
+
+    class Passed(gp.Task[str, str]):
+        def on_next(self, message: gp.Message[str]) -> None:
+            self.context.output(message)
+
+    app = gp.StreamApp("waiting", parallelism=2)
+    stream = app.read(gp.generate(feed)).merge(app.read(gp.generate(lambda: ["other"])))
+    for _ in range(3):
+        stream = stream.key_by(str).process(Passed)
+    stream.write(gp.to_list(results))
+    with gp.start(app):
+        eventually(lambda: len(results) == 2)
+        goes_on.set()
+
+    assert sorted(results) == ["fed", "other"]

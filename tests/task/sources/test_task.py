@@ -105,6 +105,26 @@ def test_what_a_program_gave_is_sent_before_it_is_asked_for_more() -> None:
     assert set(unsent) == {0}
 
 
+@pytest.mark.parametrize("records", [1, 4])
+def test_what_a_program_gave_is_promised_before_it_is_asked_for_more(records: int) -> None:
+    """Windows that end with it need not wait for the next record."""
+    promised = list[int]()
+
+    def numbers() -> Iterator[int]:
+        for number in range(100):
+            sent = bench.target.watermark_ms if number else 0
+            promised.append(number - sent)
+            yield number
+
+    bench = a_source_bench(gp.generate(numbers, timestamp=lambda number: number), read=records)
+    for _ in range(200):
+        bench.turn()
+        bench.consume(TARGET, len(bench.target.queue))
+
+    assert bench.target.late == []
+    assert max(promised) <= records, "what was read in an earlier turn is promised"
+
+
 def test_no_read_takes_long_though_each_record_does() -> None:
     def slow(value: int) -> int:
         bench.now_ms += 50
