@@ -175,17 +175,17 @@ def be_master(order: MasterOrder, number: int, rows: Iterable[Any]) -> Iterator[
         GearpyError: why the master has ended.
     """
     begin_task(order, rows)
+    if not Path(order.folder).is_dir():
+        raise ConfigError(
+            f"a master at {socket.gethostname()} does not see the folder of the cluster, "
+            f"{Path(order.folder).parent}: with several masters it has to be one that all "
+            "machines see, such as a mounted one"
+        )
     with ExitStack() as opened:
         # A master has its promises on disk, so it may end at any moment.
         opened.enter_context(TaskTie(lambda: None))
         temporary = TemporaryFolder()
         opened.callback(temporary.remove)
-        if not Path(order.folder).is_dir():
-            raise ConfigError(
-                f"a master at {socket.gethostname()} does not see the folder of the cluster, "
-                f"{Path(order.folder).parent}: with several masters it has to be one that all "
-                "machines see, such as a mounted one"
-            )
         notes = SeatNotes(Path(order.folder))
         host = address_towards(from_overrides(order.config).hostname, _ANY_PORT)
         with socket.create_server((host, 0)) as free:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -273,11 +273,22 @@ def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path, parallelism
 
 
 def test_a_sink_that_keeps_something_gets_fewer_tasks_while_it_runs(tmp_path: Path) -> None:
-    scene = Scene(seed=8, interval_ms=500)
+    scene, released = Scene(seed=8, interval_ms=500), [2_000]
+
+    class Released(gp.SimpleSource[int]):
+        """Gives what is released, by no clock: the cluster's is not that of the machine."""
+
+        bounded = True
+
+        def read(self, position: int | None) -> Iterator[tuple[int, int] | None]:
+            for number in NUMBERS[position or 0 :]:
+                while number >= released[0]:
+                    yield None
+                yield number, number + 1
 
     def make() -> Buildable:
         app = gp.StreamApp("one", parallelism=2)
-        read = app.read(gp.generate(lambda: NUMBERS, rate=1_500), name="numbers")
+        read = app.read(Released(), name="numbers")
         counts = read.key_by(rest, parallelism=3).count(name="counts")
         rows = counts.map(lambda each: {"key": each[0], "count": each[1]})
         rows.write(gp.parquet_folder(str(tmp_path)), name="out")
@@ -286,6 +297,7 @@ def test_a_sink_that_keeps_something_gets_fewer_tasks_while_it_runs(tmp_path: Pa
     running = scene.cluster.submit(make)
     for version, tasks in enumerate([1, 4], start=1):
         scene.change(running.app_id, version, {"counts": tasks})
+        released[0] += 2_000
     summary = scene.cluster.run_to_end(running.app_id, within_ms=600_000)
 
     totals = Counter(map(rest, NUMBERS))
