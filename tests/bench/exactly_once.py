@@ -28,19 +28,20 @@ _IN_EPOCH: Final[Mapping[str, int]] = {
     "master SIGKILL": 1,
 }
 
-#: "language" and "columns" have more folders, and more that goes on: epochs are not as close.
+#: "language" and "columns" have more folders, and more that goes on: epochs are not as close, and
+#: on a busy machine take most of a minute.
 TARGETS: Final[Mapping[str, Target]] = {
     "numbered": Target(program=numbered.__file__, check=numbered.check, settings=_QUICK),
     "language": Target(
         program=stream_language.__file__,
         check=stream_language.check,
-        settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
+        settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "60000"},
         signs=partial(EpochSigns, parallelism=stream_language.PARALLELISM),
     ),
     "columns": Target(
         program=columnar_language.__file__,
         check=columnar_language.check,
-        settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
+        settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "60000"},
         signs=partial(EpochSigns, parallelism=columnar_language.PARALLELISM),
         slots=64,
     ),
