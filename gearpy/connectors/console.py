@@ -81,7 +81,7 @@ class ConsoleSink(Sink):
         lines_of: Callable[[Sequence[Any]], list[str]] | None = None,
     ) -> None:
         self._name = name
-        self.columnar = self.takes_results = lines_of is not None
+        self.columnar = lines_of is not None
         self._lines_of = lines_of or (lambda values: each("console", str, values))
         # All tasks share the table, and so its header and its widths.
         self._table = None if columns is None else TextTable("console", columns)

@@ -66,7 +66,7 @@ class GatherSink(Sink):
         last: how many of the last ones to keep.
     """
 
-    columnar = takes_results = True
+    columnar = True
     of_program = True
 
     def __init__(

@@ -208,6 +208,10 @@ CASES: Final[dict[str, tuple[_Steps, int]]] = {
     ),
     "columns: distinct": (lambda s: s.key_by("key").distinct(), 1_000_000),
     "columns: distinct, late": (lambda s: s.key_by("key").distinct(), 1_000_000),
+    "columns: sliding sum, 10s/2s": (
+        lambda s: s.key_by("key").window(gp.sliding("10s", "2s")).sum("price"),
+        1_000_000,
+    ),
     "columns: interval join": (
         lambda s, t: (
             s.key_by("key")

@@ -54,7 +54,7 @@ class _Counting(gp.Sink, gp.SinkWriter):
     def __init__(self, *, keeps: bool, is_columnar: bool) -> None:
         self.kept: list[Any] = []
         self._keeps = keeps
-        self.columnar = self.takes_results = is_columnar and not keeps
+        self.columnar = is_columnar and not keeps
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
         return self

@@ -485,7 +485,7 @@ class TableSink(Sink[Any]):
     """
 
     transactional = True
-    columnar = takes_results = True
+    columnar = True
     paced = True
 
     def __init__(

@@ -102,7 +102,7 @@ def delta_table(
 class DeltaSink(Sink):
     transactional = True
     waits_for_store = True
-    columnar = takes_results = True
+    columnar = True
 
     def __init__(self, table: TableOptions, *, url: str, **more: Any) -> None:
         self._table = table

@@ -29,7 +29,7 @@ class FileSink(Sink):
         self._path = Path(path).expanduser()
         self._lines_of = lines_of
         self._append = append
-        self.columnar = self.takes_results = lines_of is json_lines
+        self.columnar = lines_of is json_lines
         # A failure before the first snapshot leaves what it finds.
         self.takes_back = not append
 

@@ -52,7 +52,7 @@ def jsonl_folder(path: str | Path, **options: Unpack[FolderOptions]) -> Sink:
         '{"n":1}\n{"n":2}\n'
     """
     check_options(_NAME, options, FolderOptions)
-    return FolderSink(_NAME, path, JsonFolderFormat, columnar=True, takes_results=True, **options)
+    return FolderSink(_NAME, path, JsonFolderFormat, columnar=True, **options)
 
 
 class JsonFolderFormat(PartFormat):

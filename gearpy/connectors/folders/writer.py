@@ -155,7 +155,7 @@ class FolderSink(PartSink):
         prefix: str = PREFIX,
         overwrite: bool = False,
         columnar: bool = False,
-        takes_results: bool = False,
+        takes_results: bool = True,
         file_bytes: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:

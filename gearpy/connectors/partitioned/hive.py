@@ -91,8 +91,6 @@ def hive_folder(
 
 
 class HiveSink(PartSink):
-    takes_results = True
-
     def __init__(
         self,
         path: str | Path,

@@ -166,7 +166,6 @@ class WindowLogSink(Sink):
     transactional = True
     waits_for_store = True
     columnar = True
-    takes_results = True
 
     def __init__(self, options: LogOptions) -> None:
         self.options = options

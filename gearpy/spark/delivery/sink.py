@@ -43,7 +43,6 @@ class SparkSink(Sink):
     transactional = True
     paced = True
     columnar = True
-    takes_results = True
     of_program = True  # So are its function, and a session that it may be given.
 
     def __init__(

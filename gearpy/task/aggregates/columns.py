@@ -73,6 +73,10 @@ _INT64_MAX: Final = 2**63 - 1
 _SPAN_MIN: Final = 1 << 12
 _SPAN_OF_ROWS: Final = 2
 _UFUNCS: Final = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+#: Each piece has a cell for each key, if these are no more than so many for each row.
+_CELLS_OF_ROW: Final = 4
+#: So many cells of windows are looked at at once, or those of one window.
+_CELLS_AT_ONCE: Final = 1 << 17
 
 
 #: Aggregates that take one value after the other.
@@ -391,6 +395,77 @@ def _quickly(codes: Any, span: int, asked: Input) -> Any:
     if how == "sum" and pa.types.is_float64(column.type):
         return np.bincount(codes, column.to_numpy(), span)  # Row after row, as Arrow adds.
     return None
+
+
+def grouped_in_windows(
+    by: list[pa.Array],
+    sizes: Sequence[int],
+    windows: Sequence[tuple[int, int]],
+    inputs: list[Input],
+) -> Iterator[tuple[pa.Array, list[int], list[pa.Array]]] | None:
+    """Return what `grouped` does within each of some windows; None where that is no quicker.
+
+    Each key has a cell in each piece of time. So a row counts once, however many windows hold it,
+    and windows are made of whole lines of cells: sums as what running sums differ by.
+
+    Args:
+        sizes: how many rows each piece has, one piece after the other.
+        windows: the first piece of each, and the piece behind its last one.
+
+    Returns:
+        For some windows at a time: where groups begin, how many each window has, what is found.
+    """
+    rows, pieces = sum(sizes), len(sizes)
+    codes, span = codes_of(by, rows)
+    if pieces * span > _CELLS_OF_ROW * rows:
+        encoded, span = _encoded(pa.array(codes))
+        codes = encoded.to_numpy()
+        if pieces * span > _CELLS_OF_ROW * rows:
+            return None
+    cells = np.repeat(np.arange(pieces) * span, sizes) + codes
+    ways = [_in_lines(cells, pieces, span, each) for each in inputs]
+    if None in ways:
+        return None
+    first = np.full(pieces * span, rows)
+    first[cells[::-1]] = places_of(rows).to_numpy()[::-1]
+    # Where each key comes next, in a piece or behind it.
+    ahead = np.minimum.accumulate(first.reshape(pieces, span)[::-1])[::-1]
+    begins = np.cumsum([0, *sizes])
+
+    def found(some: Sequence[tuple[int, int]]) -> tuple[pa.Array, list[int], list[pa.Array]]:
+        low, high = np.array(some).T
+        of_keys = ahead[low]
+        is_there = of_keys < begins[high][:, None]
+        counts = is_there.sum(axis=1)
+        window = np.repeat(np.arange(len(some)), counts)
+        places = np.sort(of_keys[is_there] + window * rows) - window * rows
+        groups = window * span + codes[places]
+        columns = [pa.array(way(low, high).ravel()[groups]) for way in ways if way is not None]
+        return pa.array(places), counts.tolist(), columns
+
+    step = max(1, _CELLS_AT_ONCE // span)
+    return (found(windows[at : at + step]) for at in range(0, len(windows), step))
+
+
+def _in_lines(cells: Any, pieces: int, span: int, asked: Input) -> Callable[[Any, Any], Any] | None:
+    """Return a function that finds lines of windows, given their first pieces and their ends."""
+    values = _quickly(cells, pieces * span, asked)
+    if values is None:
+        return None
+    lines, ufunc = values.reshape(pieces, span), _UFUNCS.get(asked[1], np.add)
+    if ufunc is np.add and values.dtype.kind != "f":
+        sums = np.zeros((pieces + 1, span), values.dtype)
+        np.cumsum(lines, axis=0, out=sums[1:])  # What goes round here comes back.
+        return lambda low, high: sums[high] - sums[low]
+
+    def of_windows(low: Any, high: Any) -> Any:
+        found = lines[low]
+        for at in range(1, (high - low).max()):
+            goes_on = low + at < high
+            found[goes_on] = ufunc(found[goes_on], lines[low[goes_on] + at])
+        return found
+
+    return of_windows
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -7,10 +7,10 @@ state has to store; it stores the same as if the windows were given rows.
 """
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, repeat
+from itertools import accumulate, chain, islice, pairwise, repeat
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -40,6 +40,7 @@ from gearpy.task.aggregates.columns import (
     PartialTables,
     Reader,
     grouped,
+    grouped_in_windows,
     listed,
 )
 from gearpy.task.aggregates.fitting import roles_of
@@ -255,21 +256,18 @@ class MergeTablesStage(TablesStage):
         windows = self._closing(before_ms)
         if not windows:
             return
-        starts, some, rows = sorted(self._open), list[tuple[int, int, list[pa.RecordBatch]]](), 0
+        starts = sorted(self._open)
+        pieces = [self._open[at].tables for at in starts]
+        begins = [0, *accumulate(sum(map(len, tables)) for tables in pieces)]
+        bounds, held = list[tuple[int, int]](), list[tuple[int, int]]()
         for end, start in windows:
-            within = starts
-            if self._sliding is not None:
-                within = starts[bisect_left(starts, start) : bisect_left(starts, end)]
-            else:
-                within = [start]
-            tables = list(chain.from_iterable(self._open[at].tables for at in within))
-            more = sum(table.num_rows for table in tables)
-            if some and rows + more > _CLOSED_ROWS:
-                yield from self._merged(some)
-                some, rows = [], 0
-            some.append((start, end, tables))
-            rows += more
-        yield from self._merged(some)
+            low, high = bisect_left(starts, start), bisect_left(starts, end)
+            if held and begins[high] - begins[held[0][0]] > _CLOSED_ROWS:
+                yield from self._merged(pieces, bounds, held)
+                bounds, held = [], []
+            bounds.append((start, end))
+            held.append((low, high))
+        yield from self._merged(pieces, bounds, held)
         for start in [s for s in self._open if self._end_of(s) <= watermark_ms]:
             self._forget(start, self._open.pop(start))
 
@@ -280,18 +278,20 @@ class MergeTablesStage(TablesStage):
         ends = ((self._end_of(start), start) for start in self._open)
         return sorted(each for each in ends if each[0] <= self._watermark_ms)
 
-    def _merged(self, windows: list[tuple[int, int, list[pa.RecordBatch]]]) -> Iterator[Batch]:
-        """Yield the results of some windows, given with the tables of their pieces."""
-        if all(len(tables) == 1 for _, _, tables in windows):
-            table = pa.concat_batches([tables[0] for _, _, tables in windows])
-            counts = [tables[0].num_rows for _, _, tables in windows]
-        else:
-            sizes = [sum(each.num_rows for each in tables) for _, _, tables in windows]
-            joined = pa.concat_batches(chain.from_iterable(tables for _, _, tables in windows))
-            table, counts = self._merge.of_windows(joined, sizes)
-        bounds = [each[:2] for each in windows]
-        spans = [(*each, count) for each, count in zip(bounds, counts, strict=True)]
-        yield from self._given(table, spans)
+    def _merged(
+        self,
+        pieces: list[list[pa.RecordBatch]],
+        bounds: list[tuple[int, int]],
+        held: list[tuple[int, int]],
+    ) -> Iterator[Batch]:
+        """Yield the results of some windows, which hold pieces from one up to before another."""
+        first, behind = held[0][0], held[-1][1]
+        held = [(low - first, high - first) for low, high in held]
+        at = 0
+        for table, counts in self._merge.of_windows(pieces[first:behind], held):
+            some = bounds[at : at + len(counts)]
+            yield from self._given(table, [(*b, n) for b, n in zip(some, counts, strict=True)])
+            at += len(counts)
 
     # -- state -------------------------------------------------------------------------------
 
@@ -484,16 +484,35 @@ class TableMerge:
         return _like(table, self.merged(table, self._keys(table), [])[0])
 
     def of_windows(
-        self, table: pa.RecordBatch, sizes: list[int]
-    ) -> tuple[pa.RecordBatch, list[int]]:
-        """Merge rows within each of some windows, which have so many one after the other.
+        self, pieces: list[list[pa.RecordBatch]], windows: list[tuple[int, int]]
+    ) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+        """Yield the merged rows of some windows at a time, and how many each of them has.
 
-        With the rows comes how many of them each window has.
+        Args:
+            windows: the first piece of each, and the piece behind its last one.
         """
-        window = repeated(list(range(len(sizes))), sizes)
-        merged, places, _ = self.merged(table, [window, *self._keys(table)], [])
-        counts = pc.value_counts(window.take(places)).field("counts").to_pylist()
-        return _like(table, merged), counts
+        table = pa.concat_batches(chain.from_iterable(pieces))
+        sizes = [sum(map(len, tables)) for tables in pieces]
+        are_pieces = windows == [*pairwise(range(len(pieces) + 1))]
+        if are_pieces and all(len(tables) == 1 for tables in pieces):
+            yield table, sizes
+            return
+        inputs, made = self._asked(table)
+        by_cells = grouped_in_windows(self._keys(table), sizes, windows, inputs)
+        for places, counts, found in by_cells or ():
+            yield _like(table, made(places, found)), counts
+        if by_cells is not None:
+            return
+        begins = [0, *accumulate(sizes)]
+        while windows:
+            rows = [begins[high] - begins[low] for low, high in windows]
+            some = max(1, bisect_right([*accumulate(rows)], _CLOSED_ROWS))
+            parts = [table.slice(begins[windows[at][0]], rows[at]) for at in range(some)]
+            part, window = pa.concat_batches(parts), repeated([*range(some)], rows[:some])
+            merged, places, _ = self.merged(part, [window, *self._keys(part)], [])
+            counts = pc.value_counts(window.take(places)).field("counts").to_pylist()
+            yield _like(table, merged), counts
+            windows = windows[some:]
 
     def changed(
         self, stored: pa.RecordBatch | None, fresh: list[pa.RecordBatch]
@@ -517,19 +536,29 @@ class TableMerge:
         Returns:
             The columns of partials, where their groups begin, and what more was asked for.
         """
+        inputs, made = self._asked(table)
+        places, found = grouped(by, len(table), [*more, *inputs])
+        return made(places, found[len(more) :]), places, found[: len(more)]
+
+    def _asked(
+        self, table: pa.RecordBatch
+    ) -> tuple[list[Input], Callable[[pa.Array, list[pa.Array]], list[pa.Array]]]:
+        """Return what has to be found of groups of rows, and what makes merged columns of it.
+
+        That is given where the groups begin, too.
+        """
         ways = [
             partial.merging(self._columns(table, at)) for at, partial in enumerate(self._partials)
         ]
-        inputs = chain.from_iterable(needed for needed, _ in ways)
-        places, (records, *found) = grouped(
-            by, len(table), [(table.column(RECORDS), "sum", None), *more, *inputs]
-        )
-        others, found = found[: len(more)], found[len(more) :]
-        arrays = [*(each.take(places) for each in self._keys(table)), records]
-        for needed, finish in ways:
-            mine, found = found[: len(needed)], found[len(needed) :]
-            arrays += finish(mine)
-        return arrays, places, others
+
+        def made(places: pa.Array, found: list[pa.Array]) -> list[pa.Array]:
+            arrays, at = [*(each.take(places) for each in self._keys(table)), found[0]], 1
+            for needed, finish in ways:
+                arrays += finish(found[at : at + len(needed)])
+                at += len(needed)
+            return arrays
+
+        return [(table.column(RECORDS), "sum", None), *chain(*(needed for needed, _ in ways))], made
 
     def _keys(self, table: pa.RecordBatch) -> list[pa.Array]:
         return [table.column(name) for name in self.key]

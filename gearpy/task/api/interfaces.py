@@ -709,7 +709,7 @@ class Sink(ABC, Generic[T_contra]):
     idempotent: bool = False  #: Writing a record twice is the same as writing it once.
     transactional: bool = False  #: Its writers are `TransactionalWriter`s.
     columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
-    takes_results: bool = False  #: Takes tables of results of windows as well.
+    takes_results: bool = True  #: If it takes tables: those of results of windows as well.
     takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
     #: Of a transactional sink that commits an epoch again after a failure: by what its readers can

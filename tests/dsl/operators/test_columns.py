@@ -197,6 +197,17 @@ def test_sink_takes_tables_if_it_says_so() -> None:
     assert step.kind_taken(["rows"]) == "rows"
 
 
+@pytest.mark.parametrize(("takes_results", "kind"), [(True, "table"), (False, "rows")])
+def test_sink_of_tables_takes_those_of_results_unless_it_says_no(
+    takes_results: Any, kind: Kind
+) -> None:
+    sink = TableSink()
+    sink.takes_results = takes_results
+    step = last_step(lambda s: s.window(gp.tumbling("1s")).count().write(sink))
+
+    assert step.kind_taken(["table"]) == kind
+
+
 def to_trade(_: Any) -> Trade:
     return Trade("a", 1)
 

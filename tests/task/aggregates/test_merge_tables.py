@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.core.base.fields import key_getter
@@ -65,15 +66,22 @@ def in_one_order(stage: Any, watermark_ms: int) -> list[Any]:
     return [pair for values, times in batches for pair in zip(map(list, values), times)]  # noqa: B905
 
 
-@given(programs([each for each in AGGREGATES if mergeable(each, SCHEMA)]))
+@given(
+    programs([each for each in AGGREGATES if mergeable(each, SCHEMA)]), st.sampled_from([0, 4, 99])
+)
 def test_merged_tables_give_what_rows_give(
-    program: tuple[AnyWindows, tuple[str, ...], list[Aggregate], list[Any]],
+    program: tuple[AnyWindows, tuple[str, ...], list[Aggregate], list[Any]], cells: int
 ) -> None:
-    """Property: the same results in the same order, also where tables are merged on the way."""
+    """Property: the same results in the same order, also where tables are merged on the way.
+
+    However sparse the keys are within windows.
+    """
     windows, key, chosen, steps = program
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"_MERGED_FROM": 3, "_CLOSED_ROWS": 4}.items():
             patch.setattr(merge_tables, name, value)
+        for name, value in {"_CELLS_OF_ROW": cells, "_CELLS_AT_ONCE": 9}.items():
+            patch.setattr(f"gearpy.task.aggregates.columns.{name}", value)
         both = BothPaths(windows, key, {f"a{at}": each for at, each in enumerate(chosen)})
         watermark_ms = MIN_MS
         for step in [*steps, MAX_MS]:

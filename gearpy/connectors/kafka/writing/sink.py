@@ -126,7 +126,7 @@ class KafkaSink(Sink):
 
     def __init__(self, plan: SinkPlan, guarantee: KafkaGuarantee) -> None:
         self.plan = plan
-        self.columnar = self.takes_results = plan.form.takes_tables
+        self.columnar = plan.form.takes_tables
         self.transactional = self.leaves_open = guarantee == "exactly-once"
 
     @property
