@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import gearpy as gp
+from gearpy.dsl.operators.expressions import PlacesOperator
+from gearpy.dsl.plan.physical import physical
 from gearpy.errors import ConfigError
 from gearpy.testing import MemoryTransactions, Simulation
 
@@ -301,6 +303,37 @@ def test_the_first_rows_of_each_partition_are_known_so_far() -> None:
 
     assert running[:5] == [(0, 10, 1), (1, 17, 1), (2, 11, 1), (0, 18, 1), (0, 10, 2)]
     assert windows == [(0, 18), (10, 21), (20, 22)]
+
+
+_RANKED: Final = {
+    "by partition": "select item, price, row_number() over (partition by item order by price desc, "
+    "at) as place from bids qualify place <= 3",
+    "by window": "select window_end, at, row_number() over (partition by window_start, item order "
+    "by price) as n from hop(bids, at, interval '4s', interval '12s') qualify n <= 2",
+    "in another query": "select * from (select at, row_number() over (partition by price % 2 order "
+    "by price, at) as n from bids) as q where n < 3",
+    "one place": "select item, at from bids qualify row_number() over (partition by item order by "
+    "price desc) = 2",
+}
+
+
+@pytest.mark.parametrize("is_bounded", [True, False])
+@pytest.mark.parametrize("name", _RANKED)
+def test_the_first_rows_are_the_same_of_columns_and_of_rows(name: str, is_bounded: Any) -> None:
+    """Columns stay columns, with the place of each row."""
+    found = []
+    for form in ("columns", "rows"):
+        app, results = gp.StreamApp(form), list[dict[str, Any]]()
+        source = sources()["bids"]
+        source.bounded = is_bounded
+        bids = app.read(source)
+        bids = bids if form == "columns" else bids.filter(lambda _: True)
+        app.sql(_RANKED[name], bids=bids).write(gp.to_list(results))
+        places = [each for each in physical(app.plan) if isinstance(each, PlacesOperator)]
+        assert [each.is_columnar for each in places] == [form == "columns"]
+        Simulation(app).run()
+        found.append(results)
+    assert found[0] == found[1] != []
 
 
 @pytest.mark.parametrize(

@@ -230,3 +230,23 @@ class ResultsOperator(ColumnsOperator):
     @property
     def fused(self) -> RowOperator | None:
         return None if self.is_columnar else self.row
+
+
+@operator
+class PlacesOperator(ResultsOperator):
+    """Makes rows of lists of the largest records, each with its place in the list.
+
+    Attributes:
+        place: the field of the place.
+        bounds: the fields for the bounds of windows; none where they are not wanted.
+    """
+
+    kind: str = "flat_map"
+    expressions: tuple[Expr, ...] = ()
+    place: str
+    bounds: tuple[str, ...]
+
+    def _columns_stage(self, context: TaskContext) -> Stage:
+        from gearpy.task.stages.top_tables import PlacesStage  # noqa: PLC0415 - NumPy
+
+        return PlacesStage(context, self.name, self.gives.arrow, self.place, self.bounds)

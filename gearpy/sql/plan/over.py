@@ -12,6 +12,7 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import TOP_MAX, Aggregate
 from gearpy.core.window.windows import Windows, global_window
+from gearpy.dsl.operators.expressions import PlacesOperator
 from gearpy.dsl.operators.groups import AggregateOperator
 from gearpy.dsl.operators.keyed import OverOperator
 from gearpy.dsl.operators.operator import Operator
@@ -46,6 +47,7 @@ from gearpy.sql.plan.records import (
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
 from gearpy.sql.plan.values import Scope, conjunction, conjuncts
 from gearpy.task.aggregates.rolling import RollingSpan
+from gearpy.task.chain.fused import RowOperator
 
 ROW_NUMBER: Final = "row_number"
 _SHARES: Final = ("percent_rank", "cume_dist")
@@ -223,7 +225,18 @@ class _OverPlan:
         schema = self._schema(columns.values())
         bounds = (START, END) if self._relation.windows is not None else ("", "")
         rows = OverRows(over, tuple(schema.names), *bounds)
-        stream = made(listed, "flat_map", rows, schema, "functions over rows")
+        if limit is None:
+            stream = made(listed, "flat_map", rows, schema, "functions over rows")
+        else:
+            places = PlacesOperator(
+                name="functions over rows",
+                inputs=(listed._step,),
+                row=RowOperator("flat_map", "functions over rows", rows),
+                gives=RowSchema(schema),
+                place=over[0].field,
+                bounds=tuple(filter(None, bounds)),
+            )
+            stream = listed._program.add(places)
         changes = self._relation.changes or self.windows is None
         return self._behind(stream, columns, "", changes=changes)
 

@@ -16,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from gearpy.columns.results import WINDOW_END, WINDOW_START, result_columns, running_columns
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import FieldGetter, FieldsGetter, key_getter, value_getter
@@ -48,6 +49,7 @@ _FIRST_PART: Final = 1024
 #: Records in no list any more are forgotten when there are so many, and twice as many as others.
 _ROWS_MIN: Final = 1 << 16
 _NOTHING: Final[tuple[list[Any], list[Any], bool]] = ([], [], False)
+_BITS_MAX: Final = 63
 _TOO_LARGE: Final = 1 << 63  #: The negative of the least number of 64 bits.
 
 
@@ -376,10 +378,7 @@ class _Best:
         fresh, self._fresh, self._fresh_count = self._fresh, [], 0
         parts = [(self._codes, self._values), *fresh]
         codes, values = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(values)[::-1]
-        # Few numbers of keys are sorted by their digits.
-        small = codes.astype(np.uint16) if len(self._least) < 1 << 16 else codes
-        order = order[np.argsort(small[order], kind="stable")]
+        order = order_by([codes, ~values if values.dtype.kind in "iu" else -values])
         codes, values = codes[order], values[order]
         starts = np.flatnonzero(np.append([True], codes[1:] != codes[:-1]))
         counts = np.diff(np.append(starts, len(codes)))
@@ -388,6 +387,29 @@ class _Best:
         self._least[full], self._is_full[full] = values[starts[is_full] + self._n - 1], True
         kept = np.arange(len(codes)) - np.repeat(starts, counts) < self._n
         self._codes, self._values = codes[kept], values[kept]
+
+
+def order_by(keys: Sequence[_Array]) -> _Array:
+    """Return the places of rows in ascending order of keys, the first of which counts most.
+
+    Of equal rows the first comes first. Where 64 bits hold all keys of a row and its place, these
+    numbers are sorted, which is done much sooner.
+    """
+    rows, bits, word = len(keys[0]), 0, np.zeros(len(keys[0]), np.int64)
+    for key in (*keys, np.arange(rows)) if rows else ():
+        if key.dtype.kind == "f":
+            break
+        low = int(key.min())
+        more = (int(key.max()) - low).bit_length()
+        bits += more
+        if bits > _BITS_MAX:
+            break
+        word <<= more
+        word |= (key.astype(np.uint64) - np.uint64(low % (1 << 64))).astype(np.int64)
+    else:
+        word.sort()
+        return word & (1 << max(0, rows - 1).bit_length()) - 1
+    return np.lexsort(keys[::-1])
 
 
 def _values_of(column: pa.Array, ranking: Ranking | None) -> tuple[_Array, _Array]:
@@ -404,6 +426,56 @@ def _values_of(column: pa.Array, ranking: Ranking | None) -> tuple[_Array, _Arra
             is_there &= values != np.iinfo(np.int64).min
         values = -values
     return values, is_there
+
+
+# -- rows of results -------------------------------------------------------------------------------
+
+
+class PlacesStage(ColumnsStage):
+    """Makes rows of tables of lists of the largest records, each with its place in its list.
+
+    Args:
+        schema: of the rows.
+        place: its field.
+        bounds: the fields of the bounds of windows, if any.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        schema: pa.Schema,
+        place: str,
+        bounds: Sequence[str],
+    ) -> None:
+        super().__init__(context, name)
+        self._schema = schema
+        self._place = place
+        self._bounds = bounds
+        self._rows_max = context.limits.columnar_batch_records
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        for given in super().process(batch):
+            for at in range(0, len(given.values), self._rows_max):
+                part = slice(at, at + self._rows_max)
+                yield given.giving(given.values[part], given.timestamps[part])
+
+    def _called(self, table: Table, times: Times) -> tuple[Table, Times]:
+        results = table.batch
+        columns = result_columns(results.schema) or running_columns(results.schema)
+        assert columns is not None, "it stands behind lists of the largest records"
+        lists = results.column(columns.value[0])
+        of_list = pc.list_parent_indices(lists)
+        lengths = pc.list_value_length(lists).to_numpy()
+        before = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        records = pa.RecordBatch.from_struct_array(lists.flatten())
+        found = dict(zip(records.schema.names, records.columns, strict=True))
+        found[self._place] = pa.array(np.arange(1, len(before) + 1) - before)
+        for field, name in zip(self._bounds, (WINDOW_START, WINDOW_END), strict=False):
+            found[field] = results.column(name).take(of_list)
+        arrays = [found[each.name].cast(each.type) for each in self._schema]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return Table(rows), times.take(of_list)
 
 
 # -- in windows --------------------------------------------------------------------------------
@@ -539,10 +611,10 @@ class _Largest:
             keys = list[_Array]()
             for name, is_descending, nulls_first in self.ranking.fields:
                 column = records.field(name)
-                is_null = np.asarray(column.is_null())
-                keys += [is_null != nulls_first]
+                if column.null_count:
+                    keys += [np.asarray(column.is_null()) != nulls_first]
                 keys += _falling(column, is_descending=is_descending, is_nan_large=True)
-        order = np.lexsort([*reversed(keys), of])
+        order = order_by([of, *keys])
         of = of[order]
         starts = np.searchsorted(of, np.arange(count))
         kept = np.arange(len(of)) - starts[of] < self.n

@@ -1,8 +1,10 @@
 """Of the largest records rows of columns are left out, and nothing else changes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
@@ -10,22 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
-from gearpy.columns.results import results_schema, running_schema
+from gearpy.columns.results import TIME, results_schema, running_schema
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.windows import AlignedWindows, LocalWindows
 from gearpy.dsl.plan.physical import physical
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.late_time import LateTime, late_time
 from gearpy.messages.table import Table, Times
-from gearpy.sql.plan.records import Rank
+from gearpy.sql.plan.records import OverColumn, OverRows, Rank, moment
 from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.api.window_result import rows_in
 from gearpy.task.stages import top_tables
-from gearpy.task.stages.top_tables import BestRowsStage, RunningTop, TopTablesStage
+from gearpy.task.stages.top_tables import (
+    BestRowsStage,
+    PlacesStage,
+    RunningTop,
+    TopTablesStage,
+    order_by,
+)
 from tests.task.aggregates.test_columns import Life, end_epochs
 from tests.task.build import a_context
 
@@ -250,6 +258,73 @@ def test_windows_have_the_largest_of_rows(
         assert lives[0].stage.hold_ms == lives[1].stage.hold_ms
         late = [life.context.counters.late_records for life in lives]
         assert late[0] == late[1]
+
+
+@given(
+    lists=st.lists(st.lists(st.tuples(VALUES, st.integers(0, 9)), max_size=4), max_size=5),
+    in_windows=st.booleans(),
+)
+def test_rows_of_lists_are_those_of_results(lists: list[Any], in_windows: Any) -> None:
+    """Property: each with its place, its window, if any, and the time of its result."""
+    listed = [[{"k": "a", "v": v, "id": at} for v, at in rows] for rows in lists]
+    kind = {"value": pa.list_(pa.struct(list(SCHEMA.arrow)))}
+    starts = [MIN_MS if at % 3 == 2 else at * 10 for at in range(len(lists))]
+    if in_windows:
+        schema = results_schema([pa.string()], kind, is_local=False, is_single=True)
+        moments = [None if start == MIN_MS else moment(start) for start in starts]
+        around = {"window_start": moments, "window_end": moments}
+        same = {"firing": [0], "timing": ["on-time"], "retracts": [False]}
+        cells = {"key": ["a"] * len(lists), "value": listed, **around}
+        cells |= {name: each * len(lists) for name, each in same.items()}
+        bounds = ("begin", "end")
+    else:
+        running = running_schema([pa.string()], kind, is_single=True)
+        assert running is not None
+        schema, bounds = running.arrow, ()
+        cells = {"key": ["a"] * len(lists), "value": listed}
+    assert schema is not None
+    results = pa.RecordBatch.from_pydict(cells, schema)
+    gives = pa.schema(
+        [pa.field("place", pa.int64()), *SCHEMA.arrow, *(pa.field(name, TIME) for name in bounds)]
+    )
+    context = a_context()
+    context.limits = replace(context.limits, columnar_batch_records=3)
+    stage = PlacesStage(context, "places", gives, "place", bounds)
+    place = OverColumn(
+        field="place", name="row_number", of="", offset=1, default="", aggregate=None,
+        rank=Rank((("v", True, False),)), is_range=False, start=None, end=0,
+    )  # fmt: skip
+    rows = OverRows((place,), tuple(gives.names), *(bounds or ("", "")))
+
+    batches = [*stage.process(Batch(Table(results), Times.of(starts)))]
+    found = [pair for each in batches for pair in zip(each.values, each.timestamps, strict=True)]
+    wanted = [
+        (row, time)
+        for result, time in zip(rows_in(Table(results)), starts, strict=True)
+        for row in rows(result)
+    ]
+    as_table = Table(pa.RecordBatch.from_pylist([row for row, _ in wanted], gives))
+
+    assert all(len(each.values) <= 3 for each in batches)
+    assert [repr(row) for row, _ in found] == [*map(repr, as_table)]
+    assert [time for _, time in found] == [time for _, time in wanted]
+
+
+WORDS = st.sampled_from([np.int8, np.uint16, np.int64, np.uint64, np.float64, np.bool_])
+
+
+@given(st.data(), st.integers(0, 9), st.lists(WORDS, min_size=1, max_size=4))
+def test_rows_are_put_in_order(data: Any, rows: int, kinds: list[Any]) -> None:
+    """Property: of equal rows the first comes first, whether 64 bits hold all of a row or not."""
+    keys = []
+    for kind in kinds:
+        ends = [0, 1] if kind is np.bool_ else [-1, 7]
+        if kind not in (np.bool_, np.float64):
+            ends += [np.iinfo(kind).min, np.iinfo(kind).max]
+        numbers = st.sampled_from([each for each in ends if each >= 0 or "u" not in kind.__name__])
+        keys.append(np.array(data.draw(st.lists(numbers, min_size=rows, max_size=rows)), kind))
+
+    assert order_by(keys).tolist() == np.lexsort(keys[::-1]).tolist()
 
 
 def _of_type(value: float | None, schema: RowSchema) -> Any:
