@@ -5,7 +5,8 @@ Numbers of 64 bits are multiplied as two halves, as Arrow has none of 128.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from gearpy.core.base.stable_hash import GOLDEN, HALF, TUPLE, stable_hash
@@ -27,7 +28,10 @@ def hash_column(values: "pa.Array") -> "pa.UInt64Array":
     words = _words(values)
     if words is None:
         return pa.array(map(stable_hash, cells_of(values)), pa.uint64())
-    hashes = _spread(pa.array(map(crc32, words.to_pylist()), pa.uint64()))
+    if pa.types.is_integer(words.type):
+        hashes = _spread(_checksums(words))
+    else:
+        hashes = _spread(pa.array(map(crc32, words.to_pylist()), pa.uint64()))
     return (
         pc.if_else(values.is_null(), _word(stable_hash(None)), hashes)
         if values.null_count
@@ -46,7 +50,7 @@ def fold_columns(hashes: Iterable["pa.UInt64Array"]) -> "pa.UInt64Array":
 
 
 def _words(values: "pa.Array") -> "pa.Array | None":
-    """Return the bytes whose checksum counts, of a null any; None if there are none."""
+    """Return bytes, or numbers, whose checksum counts, of a null any; None if there are none."""
     import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
     import pyarrow.compute as pc  # noqa: PLC0415 - the same
 
@@ -59,8 +63,34 @@ def _words(values: "pa.Array") -> "pa.Array | None":
     if ends["min"] is not None and not -_SAME_MAX <= ends["min"] <= ends["max"] <= _SAME_MAX:
         return None
     numbers = values.cast(pa.int64()).fill_null(0)
-    numbers = pc.if_else(pc.equal(numbers, -1), pa.scalar(-2, pa.int64()), numbers)
-    return numbers.view(pa.binary(_WORD)).cast(pa.binary())
+    return pc.if_else(pc.equal(numbers, -1), pa.scalar(-2, pa.int64()), numbers)
+
+
+def _checksums(numbers: "pa.Int64Array") -> "pa.UInt64Array":
+    """Return the checksums of the bytes of numbers, all at once.
+
+    That of some bytes is a sum without carry: of what each byte adds where it is.
+    """
+    import numpy as np  # noqa: PLC0415 - for columns only
+    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+
+    octets = numbers.to_numpy().astype("<i8").view(np.uint8).reshape(-1, _WORD)
+    found = np.full(len(octets), crc32(bytes(_WORD)), np.uint32)
+    for place, added in enumerate(_added()):
+        found ^= added[octets[:, place]]
+    return pa.array(found.astype(np.uint64))
+
+
+@cache
+def _added() -> list[Any]:
+    import numpy as np  # noqa: PLC0415 - for columns only
+
+    nothing = crc32(bytes(_WORD))
+    words = [
+        [bytes(place) + bytes((octet,)) + bytes(_WORD - 1 - place) for octet in range(1 << 8)]
+        for place in range(_WORD)
+    ]
+    return [np.array([crc32(word) ^ nothing for word in each], np.uint32) for each in words]
 
 
 def _spread(words: "pa.UInt64Array") -> "pa.UInt64Array":

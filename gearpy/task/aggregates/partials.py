@@ -560,8 +560,7 @@ class _CountIf(_OneColumn):
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        yes, no = pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64())
-        return [(pc.if_else(truth(column), yes, no), "count", None)]
+        return [(truth(column).fill_null(False).cast(pa.int64()), "sum", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
         return found

@@ -26,6 +26,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times, rows_of
 from gearpy.state.stores.store import Section
+from gearpy.task.aggregates import columns
 from gearpy.task.aggregates.columns import (
     ColumnGroups,
     MergeAggregateStage,
@@ -307,6 +308,30 @@ def test_columns_give_what_rows_give(
             assert_alike(rows, columns)
         assert both.rows.stage.hold_ms == both.columns.stage.hold_ms
         assert both.late[0] == both.late[1]
+
+
+WIDE = st.one_of(st.integers(0, 3), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**40), 2**40))
+
+
+@given(
+    st.lists(st.tuples(WIDE, WIDE), min_size=1, max_size=20),
+    st.integers(1, 2),
+    st.sampled_from([0, 2]),
+)
+def test_rows_have_one_code_if_they_are_equal(
+    rows: list[tuple[int, int]], width: int, many: int
+) -> None:
+    """Property: whether codes are looked up or sorted, and where a sort has no room for them."""
+    rows = [row[:width] for row in rows]
+    by = [pa.array(each, pa.int64()) for each in zip(*rows, strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"_SPAN_MIN": 2, "_SPAN_OF_ROWS": 0, "_MANY": many}.items():
+            patch.setattr(columns, name, value)
+        codes, span = columns.codes_of(by, len(rows))
+
+    assert len(set(codes.tolist())) == len(set(rows)) <= span
+    assert len(set(zip(codes.tolist(), rows, strict=True))) == len(set(rows))
+    assert 0 <= min(codes) <= max(codes) < span
 
 
 # -- one by one ------------------------------------------------------------------------------
