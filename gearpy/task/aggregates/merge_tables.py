@@ -256,18 +256,19 @@ class MergeTablesStage(TablesStage):
         windows = self._closing(before_ms)
         if not windows:
             return
-        starts = sorted(self._open)
-        pieces = [self._open[at].tables for at in starts]
-        begins = [0, *accumulate(sum(map(len, tables)) for tables in pieces)]
-        bounds, held = list[tuple[int, int]](), list[tuple[int, int]]()
-        for end, start in windows:
-            low, high = bisect_left(starts, start), bisect_left(starts, end)
-            if held and begins[high] - begins[held[0][0]] > _CLOSED_ROWS:
-                yield from self._merged(pieces, bounds, held)
-                bounds, held = [], []
-            bounds.append((start, end))
-            held.append((low, high))
-        yield from self._merged(pieces, bounds, held)
+        if self._sliding is None:
+            starts, held = [start for _, start in windows], [*pairwise(range(len(windows) + 1))]
+        else:
+            starts = sorted(self._open)
+            held = [(bisect_left(starts, low), bisect_left(starts, high)) for high, low in windows]
+        pieces = [self._open[start].tables for start in starts]
+        begins = [0, *accumulate([sum(map(len, tables)) for tables in pieces])]
+        first = 0
+        for at in range(1, len(held) + 1):
+            rows = begins[held[at][1]] - begins[held[first][0]] if at < len(held) else MAX_MS
+            if rows > _CLOSED_ROWS:
+                yield from self._merged(pieces, windows[first:at], held[first:at])
+                first = at
         for start in [s for s in self._open if self._end_of(s) <= watermark_ms]:
             self._forget(start, self._open.pop(start))
 
@@ -281,16 +282,16 @@ class MergeTablesStage(TablesStage):
     def _merged(
         self,
         pieces: list[list[pa.RecordBatch]],
-        bounds: list[tuple[int, int]],
+        windows: list[tuple[int, int]],
         held: list[tuple[int, int]],
     ) -> Iterator[Batch]:
         """Yield the results of some windows, which hold pieces from one up to before another."""
         first, behind = held[0][0], held[-1][1]
-        held = [(low - first, high - first) for low, high in held]
+        held = [(low - first, high - first) for low, high in held] if first else held
         at = 0
         for table, counts in self._merge.of_windows(pieces[first:behind], held):
-            some = bounds[at : at + len(counts)]
-            yield from self._given(table, [(*b, n) for b, n in zip(some, counts, strict=True)])
+            some = zip(windows[at : at + len(counts)], counts, strict=True)
+            yield from self._given(table, [(start, end, n) for (end, start), n in some])
             at += len(counts)
 
     # -- state -------------------------------------------------------------------------------
@@ -491,10 +492,9 @@ class TableMerge:
         Args:
             windows: the first piece of each, and the piece behind its last one.
         """
-        table = pa.concat_batches(chain.from_iterable(pieces))
-        sizes = [sum(map(len, tables)) for tables in pieces]
-        are_pieces = windows == [*pairwise(range(len(pieces) + 1))]
-        if are_pieces and all(len(tables) == 1 for tables in pieces):
+        tables = [*chain.from_iterable(pieces)]
+        table, sizes = pa.concat_batches(tables), [sum(map(len, some)) for some in pieces]
+        if len(tables) == len(pieces) and windows == [*pairwise(range(len(pieces) + 1))]:
             yield table, sizes
             return
         inputs, made = self._asked(table)
