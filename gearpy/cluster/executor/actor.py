@@ -634,8 +634,9 @@ class ExecutorActor(Actor[_Message]):
         group = self._group_of(message.attempt)
         if group is not None:
             prefix = f"{self._settings.checkpoints_prefix}/{RECORDED}/region{group.region}"
-            name = message.recording.name(message.task_id, message.attempt)
-            self._recordings.append(NamedRecording(f"{prefix}/{name}", message.recording))
+            task, recording = message.task_id, message.recording
+            name = f"{prefix}/{recording.name(task, message.attempt)}"
+            self._recordings.append(NamedRecording(task, name, recording))
             self._writer.tell(StoreRecording())
 
     def _on_writer(self, message: WriterAnswer) -> None:

@@ -119,6 +119,7 @@ class EpochFailed(Struct, frozen=True, kw_only=True):
 class NamedRecording(NamedTuple):
     """The recorded input of a task, and the name that it is to have in the store."""
 
+    task: TaskId
     name: str
     recording: Recording
 
@@ -136,8 +137,8 @@ class SnapshotWriter(Actor[WriterMessage]):
     """Encodes and stores snapshots of tasks; verifies and reads the snapshots of a restart.
 
     Args:
-        recordings: wait to be stored. Those of failures are not lost with the mailbox: a version
-            that fails on trial is ended at once.
+        recordings: wait to be stored. Those of failures, and those that lead to them, are not lost
+            with the mailbox: a version that fails on trial is ended at once.
 
     Runs on: a thread of its own, so that neither tasks nor the executor wait for a disk.
     Restart: none; its executor ends with it.
@@ -161,13 +162,14 @@ class SnapshotWriter(Actor[WriterMessage]):
         self._recordings = deque[NamedRecording]() if recordings is None else recordings
 
     def on_stop(self) -> None:
-        for name, recording in self._recordings:
-            if recording.failed:
-                self._store_recording(name, recording)
+        failed = {each.task for each in self._recordings if each.recording.failed}
+        for each in self._recordings:
+            if each.task in failed:
+                self._store_recording(each)
 
     def receive(self, message: WriterMessage) -> None:
         if isinstance(message, StoreRecording):
-            self._store_recording(*self._recordings.popleft())
+            self._store_recording(self._recordings.popleft())
             return
         if isinstance(message, ReadAhead):
             damage = self._ahead.read(message)
@@ -177,9 +179,9 @@ class SnapshotWriter(Actor[WriterMessage]):
         answer = self._load(message) if isinstance(message, LaunchTasks) else self._store(message)
         self._owner.tell(answer)
 
-    def _store_recording(self, name: str, recording: Recording) -> None:
+    def _store_recording(self, waiting: NamedRecording) -> None:
         try:
-            self._checkpoints.save(name, [recording.encode()])
+            self._checkpoints.save(waiting.name, [waiting.recording.encode()])
         except (OSError, GearpyError) as error:  # Nothing depends on it.
             _log.warning("what a task took is not kept: %s", error)
 
