@@ -52,6 +52,8 @@ _DIRECTIONS: Final = {"read", "from", "source", "reader", *_WRITES}
 #: Names of a program's first object in other libraries.
 _APPLICATIONS: Final = {"App", "Application", "Dataflow", "Flow", "Pipeline"}
 _ENDS_OF_SINKS: Final = ("_sink", "_folder", "_file", "_table")
+#: Tables in memory, which `rows` reads whoever made them; `to_table` gives one.
+_FRAMES: Final = {"arrow", "pandas", "polars", "duckdb"}
 
 _HOME_OF: Final = _homes()
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - written once, in the table
@@ -84,8 +86,10 @@ def _nearest(name: str) -> str:
     words = name.split("_")
     kinds = [word for word in words if word not in _DIRECTIONS]
     if len(kinds) == 1 and len(words) > 1:  # read_csv, from_kafka, parquet_sink
-        ends = _ENDS_OF_SINKS if _WRITES & {*words} else ("",)
-        for found in (f"{kinds[0]}{end}" for end in ends):
+        is_written, kind = bool(_WRITES & {*words}), "jsonl" if kinds == ["json"] else kinds[0]
+        if kind in _FRAMES:
+            return "to_table" if is_written else "rows"
+        for found in (f"{kind}{end}" for end in (_ENDS_OF_SINKS if is_written else ("",))):
             if found in _HOME_OF:
                 return found
     return next(iter(get_close_matches(name, __all__, n=1)), "")

@@ -87,6 +87,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         ("kafka_source", "kafka"),
         ("to_parquet", "parquet_folder"),
         ("kafka_writer", "kafka_sink"),
+        ("from_pandas", "rows"),
+        ("to_polars", "to_table"),
+        ("read_json", "jsonl"),
     ],
 )
 def test_a_name_of_another_library_is_answered_by_the_one_here(name: str, meant: str) -> None:

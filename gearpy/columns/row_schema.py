@@ -84,6 +84,10 @@ class RowSchema:
             return pa.RecordBatch.from_struct_array(empty)
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
+    def records_in(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        """Return the columns of records, which may not be all that there are for a step."""
+        return batch
+
     def rows(self, batch: "pa.RecordBatch") -> list[Any]:
         if self.row_type is None:
             return rows_of(batch)

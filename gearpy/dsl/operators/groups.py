@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,7 @@ from gearpy.core.window.windows import (
     Windows,
     too_many_windows,
 )
-from gearpy.dsl.operators.expressions import ColumnsOperator
+from gearpy.dsl.operators.by_names import ByNames, by_names, computing
 from gearpy.dsl.operators.keyed import in_order
 from gearpy.dsl.operators.keys import Key, key_of, sent_key
 from gearpy.dsl.operators.operator import (
@@ -46,9 +46,7 @@ from gearpy.dsl.operators.operator import (
 )
 from gearpy.dsl.operators.routes import ProcessOperator, SideOperator
 from gearpy.dsl.operators.signature import aggregates_text, by_text, key_text, windows_text
-from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col
-from gearpy.expressions.nodes import ColumnNode, Node
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold, PerBatchStage, RunningFold
@@ -227,8 +225,8 @@ class AggregateOperator(Grouping):
             yield self.inputs[0], found
 
     @cached_property
-    def by_names(self) -> _ByNames:
-        return _by_names(self.key, self.aggregates)
+    def by_names(self) -> ByNames:
+        return by_names(self.key, self.aggregates)
 
     def fields_told(self) -> Mapping[str, Any]:
         return {} if self.windows is None else self.types_told()
@@ -379,9 +377,7 @@ class AggregateOperator(Grouping):
     def parts(self, placing: Placing) -> list[Operator]:
         names = self.by_names
         if self.runs_columns(placing.given):
-            before = (
-                [self._computing(placing, names.computed, keeps=True)] if names.computed else []
-            )
+            before = [computing(self, placing.inputs[0], names.computed)] if names.computed else []
             schema = self.inputs[0].schema_given(declared=False)
             assert schema is not None, "else it takes rows"
             run = self.changed(
@@ -396,9 +392,9 @@ class AggregateOperator(Grouping):
             if not names.computed:
                 return self._columnar_parts(placing)
             expressions = (*map(col, names.read), *names.computed)
-            computing = self._computing(placing, expressions, keeps=False)
-            placing = replace(placing, inputs=(computing,))
-            return [computing, *self._columnar_parts(placing)]
+            columns = computing(self, placing.inputs[0], expressions, keeps=False)
+            placing = replace(placing, inputs=(columns,))
+            return [columns, *self._columnar_parts(placing)]
         if (
             [*placing.given] == ["rows"]
             and self.key is not None
@@ -412,20 +408,6 @@ class AggregateOperator(Grouping):
         ):
             return self._two_parts(placing, PartialCountOperator, MergeCountOperator)
         return super().parts(placing)
-
-    def _computing(
-        self, placing: Placing, expressions: Sequence[Expr], *, keeps: bool
-    ) -> ColumnsOperator:
-        return ColumnsOperator(
-            name=f"columns of {self.name}",
-            kind="select",
-            inputs=placing.inputs,
-            expressions=tuple(expressions),
-            keeps_columns=keeps,
-            is_columnar=True,
-            origin=self,
-            part="columns",
-        )
 
     def _columnar_parts(self, placing: Placing) -> list[Operator]:
         partial, merging = self._two_parts(
@@ -675,70 +657,6 @@ class MergeCountOperator(TakesRows, _Part):
         fold = merging_counts(self.of.fold)
         limit = context.limits.batch_records
         return [window_stage(context, self.name, self.of.windows, key_of_part, fold, limit=limit)]
-
-
-@dataclass(frozen=True)
-class _ByNames:
-    """A key and aggregates by names alone, of columns that are computed before.
-
-    Attributes:
-        read: the columns that are taken as they come.
-        computed: the others, by their names.
-    """
-
-    key: tuple[str, ...]
-    aggregates: Mapping[str, Aggregate]
-    read: Sequence[str]
-    computed: Sequence[Expr]
-
-    def schema(self, schema: RowSchema) -> Any:
-        """Return the columns that there are and those that are computed; None if they cannot be."""
-        if not self.computed:
-            return schema.arrow
-        from gearpy.expressions.binding import bound_columns  # noqa: PLC0415 - Arrow
-
-        try:
-            named = [(each.name, each.node) for each in self.computed]
-            return bound_columns(named, schema.arrow, keeps=True).schema
-        except ConfigError:
-            return None
-
-    def types(self, schema: RowSchema) -> Mapping[str, Any]:
-        """Return the Arrow types of all columns, as far as they are known."""
-        return {each.name: each.type for each in self.schema(schema) or schema.arrow}
-
-
-def _by_names(key: Key | None, aggregates: Mapping[str, Aggregate]) -> _ByNames:
-    read: dict[str, None] = {}
-    computed: dict[Node, Expr] = {}
-
-    def name(of: Any) -> Any:
-        if isinstance(of, Expr) and isinstance(of.node, ColumnNode) and "." not in of.node.name:
-            of = of.node.name
-        if isinstance(of, str):
-            read[of] = None
-        if not isinstance(of, Expr):
-            return of
-        if of.node not in computed:
-            text = f"= {of.alias('x')}".removesuffix(" as x")
-            names = {each.name for each in computed.values()}
-            while text in names:  # Another value may have the same text.
-                text += "'"
-            computed[of.node] = of.alias(text)
-        return computed[of.node].name
-
-    parts: Sequence[Any] = () if key is None else (key.columns or key.expressions)
-    names = tuple(map(name, parts))
-    named = {
-        label: replace(
-            each,
-            of=each.of if each.kind == "count" else name(each.of),
-            by=name(each.by) if each.is_by else each.by,
-            where=name(each.where),
-        )
-        for label, each in aggregates.items()
-    }
-    return _ByNames(names, named, tuple(read), tuple(computed.values()))
 
 
 def _result_type(aggregate: Aggregate, types: Mapping[str, Any]) -> Any:  # noqa: PLR0911

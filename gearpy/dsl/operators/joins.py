@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from functools import cached_property
 from typing import Final
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.values import same_kind
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.windows import SessionWindows
+from gearpy.dsl.operators.by_names import ByNames, by_names, computing, without_computed
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.operator import (
     ActsInside,
@@ -30,6 +32,7 @@ from gearpy.dsl.operators.operator import (
 from gearpy.dsl.operators.records import FunctionOperator, ToRowsOperator
 from gearpy.dsl.operators.signature import key_text
 from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
 from gearpy.expressions.rows import advice_on
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import Waits
@@ -44,7 +47,7 @@ _OF_ORDER: Final = ("window", "cogroup", "asof", "latest")
 
 
 class _OfTwo(ActsInside):
-    """The common answers of joins."""
+    """The common answers of joins; their inputs are left and right, but for a table."""
 
     left_key: Key
     right_key: Key
@@ -52,6 +55,14 @@ class _OfTwo(ActsInside):
     @property
     def shown_key(self) -> str:
         return " = ".join(dict.fromkeys((key_text(self.left_key), key_text(self.right_key))))
+
+    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
+        keys = (self.left_key, self.right_key)
+        yield from zip(self.inputs, (key.columns for key in keys), strict=False)
+
+    def named_expressions(self) -> Iterator[tuple[Operator, Sequence[Expr]]]:
+        keys = (self.left_key, self.right_key)
+        yield from zip(self.inputs, (key.expressions for key in keys), strict=False)
 
 
 @operator
@@ -79,10 +90,6 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             return ""
         return self._order_by(self.left_key, self.right_key)
 
-    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        keys = (self.left_key, self.right_key)
-        yield from zip(self.inputs, (key.columns for key in keys), strict=True)
-
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         return "table" if "rows" not in given and self._schema is not None else "rows"
 
@@ -98,7 +105,13 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         left, right = (each.schema_given(declared=False) for each in self.inputs)
         if left is None or right is None or self.why_rows:
             return None
-        return JoinSchema.of(left, right, self.left_key.columns, self.spec.how)
+        names = self._by_names[0]
+        keys = [names.schema(left).field(name) for name in names.key]
+        return JoinSchema.of(left, right, keys, self.spec.how)
+
+    @cached_property
+    def _by_names(self) -> tuple[ByNames, ByNames]:
+        return by_names(self.left_key), by_names(self.right_key)
 
     @property
     def why_rows(self) -> str:
@@ -107,12 +120,11 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             return reason
         if self.spec.kind != "interval" and self.order == "arrival":
             return "its records come in the order of their arrival"
-        keys = self.left_key.columns, self.right_key.columns
-        if not all(keys):
-            return "a key is no name of a column"
+        if not all(names.key for names in self._by_names):
+            return "a key is a function: a name or an expression keeps them"
         types = [
-            [schema.arrow.field(name).type if name in schema.arrow.names else None for name in key]
-            for source, key in zip(self.inputs, keys, strict=True)
+            [*map(names.types(schema).get, names.key)]
+            for source, names in zip(self.inputs, self._by_names, strict=True)
             if (schema := source.schema_given(declared=False)) is not None
         ]
         if len(types) < len(self.inputs):
@@ -126,25 +138,30 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
     def _columnar_parts(self, placing: Placing, schema: JoinSchema) -> list[Operator]:
         assert schema.left is not None
         assert schema.right is not None
-        sides: list[Operator] = [
-            JoinSideOperator(
+        before: list[Operator] = []
+        sides: list[Operator] = []
+        for kind, source, names, of in zip(
+            ("left", "right"),
+            placing.inputs,
+            self._by_names,
+            (schema.left, schema.right),
+            strict=True,
+        ):
+            taken = source
+            if names.computed:
+                taken = computing(self, source, names.computed, part=f"columns {kind}")
+                before.append(taken)
+            side = JoinSideOperator(
                 name=f"{kind} of {self.name}",
                 kind=kind,
-                inputs=(source,),
-                columns=key.columns,
+                inputs=(taken,),
+                columns=names.key,
                 schema=of,
                 origin=self,
                 part=kind,
             )
-            for kind, source, key, of in zip(
-                ("left", "right"),
-                placing.inputs,
-                (self.left_key, self.right_key),
-                (schema.left, schema.right),
-                strict=True,
-            )
-        ]
-        names = key_numbers(len(self.left_key.columns))
+            sides.append(side)
+        numbers = key_numbers(schema.key_columns)
         combine, is_by_interval = self.spec.combine, self.spec.kind == "interval"
         # Other joins go on from what they have kept in rows, and so has the same id.
         parts = ("pairs", "") if is_by_interval else ("", "combined")
@@ -153,14 +170,14 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             given=self.given,
             inputs=tuple(sides),
             parallelism=self.parallelism,
-            key=Key(key_getter(*names), names),
+            key=Key(key_getter(*numbers), numbers),
             of=self,
             schema=schema,
             origin=self,
             part="" if combine is None else parts[0],
         )
         if combine is None:
-            return [*sides, join]
+            return [*before, *sides, join]
         rows = ToRowsOperator(
             name="rows", inputs=(join,), schema=schema, origin=self, part="rows of pairs"
         )
@@ -172,7 +189,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             origin=self,
             part=parts[1],
         )
-        return [*sides, join, rows, combined]
+        return [*before, *sides, join, rows, combined]
 
     def parts(self, placing: Placing) -> list[Operator]:
         schema = self._schema
@@ -271,8 +288,19 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
     keeps = "which table it was"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        can = self.spec.merges and bool(self.left_key.columns) and self._table_schema is not None
-        return "table" if can and "rows" not in given else "rows"
+        return "rows" if "rows" in given or self.why_rows else "table"
+
+    @property
+    def why_rows(self) -> str:
+        if not self.spec.merges:
+            return 'combine="merge" keeps them'
+        names, schema = by_names(self.left_key), self.inputs[0].schema_given(declared=False)
+        if not names.key:
+            return "its key is a function: a name or an expression keeps them"
+        if self._table_schema is None:
+            return "nothing tells the columns of the table"
+        is_known = schema is not None and names.schema(schema) is not None
+        return "" if is_known or not names.computed else "its key cannot be computed in columns"
 
     def kind_given(self, taken: Kind) -> Kind:
         return taken
@@ -294,8 +322,14 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
         except ConfigError:  # A field is in both; told with all other mistakes.
             return None
 
-    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        yield self.inputs[0], self.left_key.columns
+    def parts(self, placing: Placing) -> list[Operator]:
+        names, schema = by_names(self.left_key), self.schema_given(declared=False)
+        if placing.taken == "rows" or not names.computed or schema is None:
+            return super().parts(placing)
+        columns = computing(self, placing.inputs[0], names.computed)
+        spec = replace(self.spec, left=key_getter(*names.key))
+        join = self.changed(inputs=(columns,), spec=spec, origin=self.origin or self)
+        return [columns, join, without_computed(self, join, schema)]
 
     def mistakes(self) -> Iterator[str]:
         source = self.spec.table.source

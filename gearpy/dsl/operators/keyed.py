@@ -10,7 +10,8 @@ from typing import Any
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.dsl.operators.keys import EVERYTHING, Key
+from gearpy.dsl.operators.by_names import by_names, computing, without_computed
+from gearpy.dsl.operators.keys import EVERYTHING, ITSELF, Key, key_of
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
@@ -22,6 +23,7 @@ from gearpy.dsl.operators.operator import (
     Sides,
     TakesRows,
     operator,
+    reads_attributes,
 )
 from gearpy.dsl.operators.signature import by_text
 from gearpy.task.aggregates.rolling import OverStage, RollingSpan, RollingStage
@@ -58,11 +60,14 @@ class _Columnar(_Keyed):
         return taken
 
     def parts(self, placing: Placing) -> list[Operator]:
-        schema = self._taken_schema(placing.given)
+        schema, names = self._taken_schema(placing.given), by_names(self.key)
         if schema is None:
             return super().parts(placing)
-        origin = self.origin or self
-        return [self.changed(inputs=placing.inputs, origin=origin, schema=schema)]
+        step = self.changed(inputs=placing.inputs, origin=self.origin or self, schema=schema)
+        if not names.computed:
+            return [step]
+        columns = computing(self, placing.inputs[0], names.computed)
+        return [columns, step.changed(inputs=(columns,), key=key_of("key_by", names.key))]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         if self.schema is None or self.key is None:
@@ -71,11 +76,33 @@ class _Columnar(_Keyed):
         return [in_order(context, stage, key, self.schema, waits=self.waits)]
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
-        return keyed_schema(self.inputs[0], self.key, given)
+        names, schema = by_names(self.key), self.inputs[0].schema_given(declared=False)
+        if not names.computed or schema is None or reads_attributes(names.computed, schema):
+            return keyed_schema(self.inputs[0], self.key, given)
+        found = names.row_schema(schema) if [*given] == ["table"] else None
+        return found if found is not None and _can_be_key(found, names.key) else None
+
+    @property
+    def why_rows(self) -> str:
+        if self.kind_taken(["table"]) == "table":
+            return ""
+        if self.key is ITSELF:
+            return "its key is the whole record: name its columns"
+        if self.key is not EVERYTHING and not by_names(self.key).key:
+            return "its key is a function: a name or an expression keeps them"
+        is_known = self.inputs[0].schema_given(declared=False) is not None
+        return "a column cannot be its key" if is_known else "nothing tells the schema"
 
 
 class _Passing(_Columnar, PassesRecords):
     """The common answers of those that let some records pass; of columns they look at the key."""
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        *before, passing = super().parts(placing)
+        schema = self.inputs[0].schema_given(declared=False)
+        if not before or schema is None:
+            return [*before, passing]
+        return [*before, passing, without_computed(self, passing, schema)]
 
 
 def in_order(
@@ -101,13 +128,15 @@ def keyed_schema(source: Operator, key: Key | None, given: Sequence[Kind]) -> Ro
         return None
     if not key.columns:
         return schema if key.function is EVERYTHING.function else None
+    return schema if _can_be_key(schema, key.columns) else None
+
+
+def _can_be_key(schema: RowSchema, names: Sequence[str]) -> bool:
     # A program without columns needs no Arrow.
     from gearpy.task.aggregates.fitting import key_mistake  # noqa: PLC0415
 
     types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
-    if any(name not in types or key_mistake(types[name]) for name in key.columns):
-        return None
-    return schema
+    return not any(name not in types or key_mistake(types[name]) for name in names)
 
 
 @operator
@@ -120,7 +149,7 @@ class StateOperator(_Keyed, GivesNewRecords):
 
     @property
     def keeps(self) -> str:
-        return f"{self.value}{by_text(self.key)}"
+        return f"{self.value}{by_text(self.written_key)}"
 
     no_twin = "what it gives depends on the order in which the records of a key come"
 
@@ -134,12 +163,11 @@ class PairwiseOperator(_Columnar, StateOperator):
     """Each record with the one of its key before it, also in columns."""
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
-        key = self.key
-        return keyed_schema(self.inputs[0], key, given) if key and key.columns else None
+        return super()._taken_schema(given) if by_names(self.key).key else None
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        schema = None if declared else self._taken_schema(["table"])
-        if schema is None:
+        schema = self.inputs[0].schema_given(declared=False)
+        if declared or schema is None or self._taken_schema(["table"]) is None:
             return None
         from gearpy.task.stages.pairs import PairSchema  # noqa: PLC0415 - NumPy
 
@@ -210,7 +238,7 @@ class DistinctOperator(_Passing):
 
     @property
     def keeps(self) -> str:
-        return f"what has passed{by_text(self.key)}"
+        return f"what has passed{by_text(self.written_key)}"
 
     no_twin = "which record of a key comes first depends on the order in which they come"
 

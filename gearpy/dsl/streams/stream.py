@@ -24,6 +24,7 @@ from gearpy.dsl.streams.routes import RouteSteps
 from gearpy.dsl.streams.table_join import TableJoins
 from gearpy.dsl.streams.windowed import WindowedStream, windowed
 from gearpy.errors import ConfigError, NoSuchStep
+from gearpy.expressions.expr import Expr
 from gearpy.messages.summaries import ScaleBounds
 from gearpy.messages.type_variables import K, T
 from gearpy.task.api.interfaces import Source
@@ -44,16 +45,16 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
 
     @overload
     def key_by(
-        self, key: str, /, *, parallelism: int | None = None, ordered: bool = True
+        self, key: str | Expr, /, *, parallelism: int | None = None, ordered: bool = True
     ) -> KeyedStream[Any, T]: ...
 
     @overload
     def key_by(
         self,
-        first: str,
-        second: str,
+        first: str | Expr,
+        second: str | Expr,
         /,
-        *more: str,
+        *more: str | Expr,
         parallelism: int | None = None,
         ordered: bool = True,
     ) -> KeyedStream[tuple[Any, ...], T]: ...
@@ -65,7 +66,8 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
 
         Args:
             key: a function of the record alone, which may run more than once for a record; or
-                names of fields; several make a tuple. By names columns stay columns.
+                names of fields and expressions, of which several make a tuple. By these columns
+                stay columns.
             parallelism: tasks of the next step.
             ordered: where the next step sees in which order a key's records come, it gets them by
                 event time, and timers between them, when the watermark has passed them; if false,
@@ -177,7 +179,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
 
     def distinct(
         self,
-        key: str | Callable[[T], object] | None = None,
+        key: str | Expr | Callable[[T], object] | None = None,
         *,
         within: Duration | None = None,
         parallelism: int | None = None,
@@ -186,7 +188,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         """Let the first record of each key pass, and drop its later records.
 
         Args:
-            key: a field, or a function of the record; the record itself if not given.
+            key: a field, an expression or a function of the record; itself if not given.
             within: a key may pass again so long after it has passed, in event time; what is kept
                 for it is freed then. Without it, each key is kept for good.
             parallelism: number of tasks.

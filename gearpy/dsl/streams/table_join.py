@@ -25,6 +25,7 @@ from gearpy.dsl.operators.keys import Key, key_of
 from gearpy.dsl.operators.names import check_function, duration_of
 from gearpy.dsl.operators.operator import Operator
 from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
 from gearpy.messages.type_variables import K, T, U
 from gearpy.task.api.interfaces import Source
 from gearpy.task.joins.side_table import SideTable
@@ -46,8 +47,8 @@ class _TableOptions(TypedDict, total=False):
 
 _KIND: Final = "join_table"
 _HOWS: Final = ("inner", "left")
-#: A field, several of them, or a function.
-_OneSide: TypeAlias = str | list[str] | Callable[[T], Any]
+#: A field, an expression, several of them, or a function.
+_OneSide: TypeAlias = str | Expr | list[str] | list[str | Expr] | Callable[[T], Any]
 #: The equal values of a record and a row: one for both sides, or a pair of one for each. One for
 #: both is here one of rows, as all that a stream by key takes is one of rows.
 OnKey: TypeAlias = _OneSide[R] | tuple[_OneSide[T], _OneSide[R]]
@@ -127,13 +128,13 @@ class TableJoins(ABC, Generic[K, T]):
 
         The whole table is read before the first record is joined, once in each process, and is
         kept in memory. Results come at once, in the order of the records. With
-        ``combine="merge"`` and names in ``on`` columns stay columns.
+        ``combine="merge"``, and names or expressions in ``on``, columns stay columns.
 
         Args:
             table: any source that ends, such as ``gp.csv("customers.csv")`` or ``gp.rows(rows)``.
-            on: the values equal in a record and its row: the name of a field, a list of names, or a
-                function, for both; or a pair of one for the records and one for the rows. A stream
-                that is grouped by key may leave it out: then it is its key.
+            on: the values equal in a record and its row: the name of a field, an expression, a list
+                of these, or a function, for both; or a pair of one for the records and one for the
+                rows. A stream that is grouped by key may leave it out: then it is its key.
             how: "inner" leaves out records without a row; "left" gives them with None.
             combine: makes the result of a record and a row. "merge" gives a dict of the fields of
                 both, the key once. Without it, the result is a `JoinResult`.
@@ -215,9 +216,9 @@ def keys_of(on: OnKey[Any, Any] | None, known: Key | None = None) -> tuple[Key, 
 
 
 def _key(side: Any) -> Key:
-    if isinstance(side, str) or callable(side):
+    if isinstance(side, str | Expr) or callable(side):
         return key_of(_KIND, (side,))
-    if isinstance(side, Sequence) and side and all(isinstance(name, str) for name in side):
+    if isinstance(side, Sequence) and side and all(isinstance(of, str | Expr) for of in side):
         return key_of(_KIND, tuple(side))
     raise ConfigError(
         f'{_KIND}: on={side!r:.100} is not understood: give the name of a field (on="id"), a list '

@@ -45,20 +45,21 @@ class JoinSchema(RowSchema):
     right: RowSchema | None = None
 
     @classmethod
-    def of(cls, left: RowSchema, right: RowSchema, key: Sequence[str], how: How) -> "JoinSchema":
+    def of(
+        cls, left: RowSchema, right: RowSchema, keys: "Sequence[pa.Field]", how: How
+    ) -> "JoinSchema":
         import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
 
         from gearpy.columns.results import marked_pairs  # noqa: PLC0415 - the same
 
-        names = key_names(len(key))
         fields = [
-            *(left.arrow.field(name).with_name(own) for name, own in zip(key, names, strict=True)),
+            *(each.with_name(own) for each, own in zip(keys, key_names(len(keys)), strict=True)),
             pa.field("left", pa.struct(list(left.arrow)), nullable=how in ("right", "outer")),
             pa.field("right", pa.struct(list(right.arrow)), nullable=how in ("left", "outer")),
             pa.field("start", pa.int64(), nullable=False),
             pa.field("end", pa.int64(), nullable=False),
         ]
-        return cls(marked_pairs(pa.schema(fields), len(key)), JoinResult, left, right)
+        return cls(marked_pairs(pa.schema(fields), len(keys)), JoinResult, left, right)
 
     @property
     def key_columns(self) -> int:

@@ -36,7 +36,8 @@ class SideStage(Stage):
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         table = as_table(batch.values, self._columns).batch
-        columns = [*map(table.column, self._key), table.to_struct_array()]
+        records = table.select(self._columns.arrow.names)  # Without what was computed for the key.
+        columns = [*map(table.column, self._key), records.to_struct_array()]
         names = [*key_numbers(len(self._key)), self._side]
         yield batch.giving(Table(pa.RecordBatch.from_arrays(columns, names)), batch.timestamps)
 

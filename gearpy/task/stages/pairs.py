@@ -115,7 +115,8 @@ class PairTablesStage(Stage):
             if len(has_one) < len(table):
                 current, times = current.take(pa.array(has_one)), times.take(pa.array(has_one))
             before = rows.take(pa.array(previous[has_one]))
-            pair = [each.to_struct_array() for each in (before, current)]
+            records = map(self._schema.records_in, (before, current))
+            pair = [each.to_struct_array() for each in records]
             pairs = Table(pa.RecordBatch.from_arrays(pair, _NAMES))
             yield batch.giving(pairs, times)
         self._last_at[codes[ends]] = known + ends
@@ -153,8 +154,10 @@ class PairTablesStage(Stage):
                 encoded.append(encode_key(key))
             except USER_ERRORS as error:
                 encoded.append(_BAD)
+                # One that comes again needs what was computed for its key.
+                told = self._columns if self._schema.row_type is None else self._schema
                 for row in np.flatnonzero(places == at).tolist():
-                    (record,) = self._schema.rows(table.batch.slice(row, 1))
+                    (record,) = told.rows(table.batch.slice(row, 1))
                     self._rejects.blame(self.name, error, record, times[row], place=self.place)
         return encoded
 

@@ -163,6 +163,86 @@ def test_windows_of_expressions_take_columns() -> None:
     }
 
 
+SHOUT: Final = gp.col("shop").str.upper()
+SHOPS: Final = gp.rows([{"id": "NORTH", "zip": 1, "m": 3}, {"id": "WEST", "zip": 2, "m": 5}])
+
+
+def by_itself(stream: gp.Stream[Any], step: str, *args: Any, **more: Any) -> gp.Stream[Any]:
+    joined: gp.Stream[Any] = getattr(stream.key_by(SHOUT, P), step)(
+        stream.key_by(gp.col("shop").str.upper(), "price"), *args, **more
+    )
+    return joined
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.distinct(SHOUT),
+        lambda s: s.key_by("shop", P.is_null()).distinct(within="5s"),
+        lambda s: s.key_by(SHOUT).pairwise(),
+        lambda s: s.key_by(SHOUT).count(),
+        lambda s: s.key_by(SHOUT).rolling(2, most=gp.agg.max(P * 2)),
+        lambda s: s.join_table(SHOPS, on=(SHOUT, "id"), combine="merge"),
+        lambda s: s.key_by(SHOUT).join_table(SHOPS, on="id", combine="merge", how="left"),
+        lambda s: s.join_table(SHOPS, on=([SHOUT, P], ["id", "m"]), combine="merge", how="left"),
+        lambda s: by_itself(s, "join_interval", before="20s"),
+        lambda s: by_itself(s, "join_interval", after="20s", combine=lambda a, b: (a, b)),
+        lambda s: by_itself(s, "join", gp.tumbling("10s"), how="outer"),
+        lambda s: by_itself(s, "join_asof"),
+        lambda s: by_itself(s, "join_latest"),
+    ],
+    ids=[
+        "distinct",
+        "distinct within",
+        "pairwise",
+        "count",
+        "rolling",
+        "table",
+        "table by key",
+        "table of two keys",
+        "interval",
+        "combined",
+        "window",
+        "as of",
+        "latest",
+    ],
+)
+def test_keys_of_expressions_keep_columns_and_no_trace(build: Build) -> None:
+    of_columns, of_rows = run(in_columns(), build), run(in_rows(), build)
+    app = gp.StreamApp("forms")
+    build(app.read(in_columns())).write(gp.to_list([]))
+    before_sink = [step for each in app.build().processors.values() for step in each.steps][:-1]
+
+    assert of_columns
+    assert sorted(map(repr, of_columns)) == sorted(map(repr, of_rows))
+    assert "= upper" not in repr(of_columns)
+    assert {step.takes for step in before_sink if step.name not in ("rows", "join_interval")} == {
+        "columns"
+    }
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (lambda s: s.distinct(lambda sale: sale["shop"]), "its key is a function"),
+        (lambda s: s.distinct(), "its key is the whole record: name its columns"),
+        (lambda s: s.join_table(SHOPS, on=("shop", "id")), 'combine="merge" keeps them'),
+        (
+            lambda s: s.join_table(SHOPS, on=(lambda r: r["shop"], "id"), combine="merge"),
+            "its key is a function",
+        ),
+    ],
+    ids=["distinct by function", "distinct", "pairs", "join by function"],
+)
+def test_the_plan_says_why_a_step_by_key_takes_rows(build: Build, reason: str) -> None:
+    app = gp.StreamApp("notes")
+    build(app.read(in_columns())).write(gp.to_list([]))
+
+    notes = [step.note for each in app.build().processors.values() for step in each.steps]
+
+    assert any(reason in note for note in notes)
+
+
 @pytest.mark.parametrize("source", [in_columns(), in_rows()])
 def test_other_steps_take_expressions_as_functions(source: gp.Source[Any]) -> None:
     app, yes, rest = gp.StreamApp("others"), list[Any](), list[Any]()

@@ -22,6 +22,9 @@ minutes = by_user.window(gp.tumbling("1m"))
 paid = app.read(gp.csv("y.csv", schema=Paid)).key_by(lambda found: found.payer)
 
 rows.key_by(lambda row: row.nope)  # expect: "nope"
+rows.key_by(gp.col("user").str.upper(), "n")
+rows.key_by(1, "n")  # expect: "key_by"
+rows.distinct(gp.col("user").str.upper())
 by_user.filter(bool)  # expect: "filter"
 
 # Running aggregates.

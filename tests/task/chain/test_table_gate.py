@@ -1,6 +1,6 @@
 """Rows of tables wait for event time as records do, see `gearpy.task.chain.table_gate`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.columns.row_schema import RowSchema, as_table, row_schema_of
+from gearpy.core.base.fields import key_getter
 from gearpy.core.join.sides import LEFT, RIGHT
+from gearpy.expressions.computed_schema import ComputedSchema
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import late_time
@@ -35,6 +37,13 @@ class Sold(NamedTuple):
 
 SALES = row_schema_of(Sold)
 DICTS = RowSchema(SALES.arrow)
+_SHOUT: Final = gp.col("shop").str.upper()
+#: Of records like these with the key computed beside them.
+_COMPUTED: Final = ComputedSchema(
+    SALES.arrow.append(pa.field("= key", pa.string())),
+    records=DICTS,
+    computed=(("= key", _SHOUT.node),),
+)
 _key_of = itemgetter(0)
 
 
@@ -45,7 +54,9 @@ def gate_of(
     context.sources = 1
     assert context.keyed is not None
     context.keyed.load(kept)
-    key = _key_of if schema is SALES else itemgetter("shop")
+    key: Callable[[Any], Any] = _key_of if schema is SALES else itemgetter("shop")
+    if schema is _COMPUTED:
+        key = key_getter("= key") if in_columns else _SHOUT
     gate = TableGate(context, key, schema) if in_columns else EventGate(context, key, waits="all")
     gate.restore(0, "step")
     return gate, context
@@ -76,12 +87,15 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, changes_form=st.booleans(), has_class=st.booleans())
+@given(
+    steps=STEPS,
+    changes_form=st.booleans(),
+    schema=st.sampled_from([SALES, DICTS, _COMPUTED]),
+)
 def test_rows_of_tables_come_as_records_do(
-    steps: list[Any], *, changes_form: bool, has_class: bool
+    steps: list[Any], *, changes_form: bool, schema: RowSchema
 ) -> None:
     """Also behind a restart, after which rows may have become columns, or the other way round."""
-    schema = SALES if has_class else DICTS
     forms, kept, watermark_ms = [False, True], (list[Section](), list[Section]()), -1
     gates = [gate_of(in_columns=form, schema=schema) for form in forms]
     for step in [*steps, MAX_MS]:
@@ -100,7 +114,7 @@ def test_rows_of_tables_come_as_records_do(
         else:
             origin, listed = step
             rows = [Sold(shop, price) for shop, price, _, _ in listed]
-            values = rows if has_class else [each._asdict() for each in rows]
+            values = rows if schema is SALES else [each._asdict() for each in rows]
             times = [late_time(time_ms, promised) for _, _, time_ms, promised in listed]
             for gate, _ in gates:
                 is_table = isinstance(gate, TableGate)
@@ -142,7 +156,7 @@ def test_rows_of_a_side_come_as_records_do(
     key: tuple[str, ...], steps: list[tuple[int, Origin, list[dict[str, Any]]]]
 ) -> None:
     """All at one time, so that nothing else says which comes first."""
-    joined = JoinSchema.of(_DAY, _DAY, key, "inner")
+    joined = JoinSchema.of(_DAY, _DAY, [*map(_DAY.arrow.field, key)], "inner")
     schemas = [SideSchema.of(joined, side) for side in (LEFT, RIGHT)]
     in_rows = EventGate(
         a_context(),

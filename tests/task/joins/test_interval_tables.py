@@ -48,7 +48,7 @@ class Tasks:
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
-        self._schema = JoinSchema.of(LEFTS, RIGHTS, KEY, spec.how)
+        self._schema = JoinSchema.of(LEFTS, RIGHTS, [*map(LEFTS.arrow.field, KEY)], spec.how)
         self._kept: list[Section] = []
         self._snapshot: Any = None
         self._watermark_ms = MIN_MS

@@ -70,7 +70,7 @@ class Tasks:
 
     def __init__(self, spec: JoinSpec, *, in_columns: bool, sources: int) -> None:
         self._spec = spec
-        self._schema = JoinSchema.of(LEFTS, RIGHTS, KEY, spec.how)
+        self._schema = JoinSchema.of(LEFTS, RIGHTS, [*map(LEFTS.arrow.field, KEY)], spec.how)
         self._sources = sources
         self.in_columns = in_columns
         self._kept: list[Section] = []
