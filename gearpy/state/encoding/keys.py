@@ -166,7 +166,7 @@ def _of_exact(value: Decimal | Rational) -> bytes:
 
 
 def _ratio(data: bytes) -> Decimal | Fraction:
-    numerator, denominator = map(decode_key, _parts(data))
+    numerator, denominator = map(decode_key, parts_of(data))
     rest, times = denominator, {2: 0, 5: 0}
     for factor in times:
         while rest % factor == 0:
@@ -218,7 +218,7 @@ def _joined(parts: Iterable[bytes]) -> bytes:
     return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
 
 
-def _parts(data: bytes) -> Iterator[bytes]:
+def parts_of(data: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(data):
         end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
@@ -257,7 +257,7 @@ def _of_record(value: Any) -> bytes:
 
 
 def _record(data: bytes, registry: RecordRegistry) -> Any:
-    name, fingerprint, *values = _parts(data)
+    name, fingerprint, *values = parts_of(data)
     record = registry.find(name.decode(), _FINGERPRINT.unpack(fingerprint)[0])
     return record.build([[decode_key(value, registry)] for value in values], 1)[0]
 
@@ -317,8 +317,8 @@ _DECODERS: Final[dict[int, Callable[[bytes], Any]]] = {
     ord("u"): lambda data: UUID(bytes=data),
 }
 _NESTED: Final[dict[int, Callable[[bytes, RecordRegistry], Any]]] = {
-    ord("t"): lambda data, known: tuple(decode_key(part, known) for part in _parts(data)),
-    ord("z"): lambda data, known: frozenset(decode_key(part, known) for part in _parts(data)),
+    ord("t"): lambda data, known: tuple(decode_key(part, known) for part in parts_of(data)),
+    ord("z"): lambda data, known: frozenset(decode_key(part, known) for part in parts_of(data)),
     ord("r"): _record,
 }
 

@@ -15,9 +15,16 @@ from zlib import crc32
 
 import msgspec
 
-from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
+from gearpy.core.base.stable_hash import (
+    GOLDEN,
+    HALF,
+    KEY_GROUPS,
+    TUPLE,
+    key_group,
+    stable_hash,
+)
 from gearpy.state.encoding.coders import MSGPACK, atom_packer, atoms_packer, pack_atom
-from gearpy.state.encoding.keys import TASK_GROUP, encode_key, group_of
+from gearpy.state.encoding.keys import TASK_GROUP, decode_key, encode_key, group_of, parts_of
 from gearpy.state.stores.store import Section, Stored
 
 if TYPE_CHECKING:
@@ -42,12 +49,15 @@ _WAITING_BYTES: Final = 128 << 20
 
 # Only the bits of a hash that make its group are needed. They come from these of
 # the factor; so numbers are small.
-_FACTOR: Final = 0x9E3779B97F4A7C15 & (1 << 32 + KEY_GROUPS.bit_length() - 1) - 1
+_FACTOR: Final = GOLDEN & (1 << HALF + KEY_GROUPS.bit_length() - 1) - 1
 _MASK: Final = KEY_GROUPS - 1
+_WORD: Final = (1 << 64) - 1
 
 _HALF: Final = 1 << 63
 _INT: Final = Struct(">BQ")
 _INT_TAG: Final = ord("i")
+_INT_PART: Final = Struct(">IBQ")  # Of a tuple, with its length.
+_TUPLE_TAG: Final = b"t"
 _HASH: Final = Struct("<q")
 _WORD_OF: Final = itemgetter(1)
 # Parts of a key that was made into bytes.
@@ -134,31 +144,90 @@ def cells_of(table: bytes, keys: Sequence[Any]) -> list[bytes]:
 
 
 def groups_of_keys(keys: Sequence[Any]) -> list[int]:
-    kinds = set(map(type, keys))
-    if kinds == {str}:
-        words: Iterable[bytes] = _texts(keys)
-    elif kinds == {int}:
-        words = map(_HASH.pack, map(hash, keys))
-    elif kinds == {bytes}:
-        words = keys
-    else:
-        return list(map(key_group, keys))
-    return _groups_of_words(words)
+    words = _words(keys)
+    if words is not None:
+        return _groups_of_words(words)
+    if set(map(type, keys)) == {tuple} and len(set(map(len, keys))) == 1 and keys[0]:
+        return _groups_of_tuples([_hashes(_words(each), each) for each in zip(*keys, strict=True)])
+    return list(map(key_group, keys))
 
 
 def groups_of_encoded(keys: Sequence[bytes]) -> list[int]:
-    tags = set(map(_TAG_OF, keys))
-    if tags == {b"s"}:
-        return _groups_of_words(map(_TEXT_OF, keys))
-    if tags == {b"i"}:
-        numbers = map(_WORD_OF, map(_INT.unpack, keys))
-        return _groups_of_words(_HASH.pack(hash(number - _HALF)) for number in numbers)
+    words = _encoded_words(keys)
+    if words is not None:
+        return _groups_of_words(words)
+    if set(map(_TAG_OF, keys)) == {_TUPLE_TAG} and (found := _hashes_of_parts(keys)):
+        return _groups_of_tuples(found)
     return list(map(group_of, keys))
 
 
+def _words(keys: Sequence[Any]) -> Iterable[bytes] | None:
+    """Return the bytes whose checksum tells a hash; None if these are of several kinds."""
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return _texts(keys)
+    if kinds == {int}:
+        return map(_HASH.pack, map(hash, keys))
+    return keys if kinds == {bytes} else None
+
+
+def _encoded_words(keys: Sequence[bytes]) -> Iterable[bytes] | None:
+    tags = set(map(_TAG_OF, keys))
+    if tags == {b"s"}:
+        return map(_TEXT_OF, keys)
+    if tags == {b"i"}:
+        return _words_of_numbers(map(_WORD_OF, map(_INT.unpack, keys)))
+    return None
+
+
+def _words_of_numbers(encoded: Iterable[int]) -> Iterable[bytes]:
+    return map(_HASH.pack, [hash(number - _HALF) for number in encoded])
+
+
+def _hashes_of_parts(keys: Sequence[bytes]) -> list[list[int]] | None:
+    """Return the hashes of each part of encoded tuples; None if these are of several sizes."""
+    sizes = set(map(len, keys))
+    numbers, rest = divmod(max(sizes) - 1, _INT_PART.size)
+    if len(sizes) == 1 and not rest:  # All parts may be numbers.
+        rows = Struct(">x" + numbers * "IBQ").iter_unpack(b"".join(keys))
+        fields = list(zip(*rows, strict=True))
+        if {*zip(*fields[0::3], strict=True)} == {(_INT.size,) * numbers} and {
+            *zip(*fields[1::3], strict=True)
+        } == {(_INT_TAG,) * numbers}:
+            return [_hashes(_words_of_numbers(each), ()) for each in fields[2::3]]
+    parts = [list(parts_of(key[1:])) for key in keys]
+    if len(set(map(len, parts))) > 1:
+        return None
+    columns = list(zip(*parts, strict=True))
+    words = map(_encoded_words, columns)
+    return [
+        _hashes(each, () if each is not None else list(map(decode_key, column)))
+        for each, column in zip(words, columns, strict=True)
+    ]
+
+
+# See `gearpy.core.base.stable_hash` for all of these.
+
+
 def _groups_of_words(words: Iterable[bytes]) -> list[int]:
-    # See `gearpy.core.base.stable_hash`.
-    return [((spread := crc * _FACTOR) ^ spread >> 32) & _MASK for crc in map(crc32, words)]
+    return [((spread := crc * _FACTOR) ^ spread >> HALF) & _MASK for crc in map(crc32, words)]
+
+
+def _hashes(words: Iterable[bytes] | None, values: Iterable[Any]) -> list[int]:
+    if words is None:
+        return list(map(stable_hash, values))
+    return [((spread := crc * GOLDEN) ^ spread >> HALF) & _WORD for crc in map(crc32, words)]
+
+
+def _groups_of_tuples(parts: Sequence[Sequence[int]]) -> list[int]:
+    """Return the groups of tuples, given the hashes of each of their parts."""
+    states = [TUPLE] * len(parts[0])
+    for hashes in parts:
+        states = [
+            ((spread := (state ^ each) * GOLDEN) ^ spread >> HALF) + 1 & _WORD
+            for state, each in zip(states, hashes, strict=True)
+        ]
+    return [((spread := state * _FACTOR) ^ spread >> HALF) & _MASK for state in states]
 
 
 def _texts(keys: Sequence[str]) -> list[bytes]:

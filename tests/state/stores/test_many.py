@@ -32,6 +32,11 @@ KEYS = st.one_of(
     st.lists(st.sampled_from([-1, 0, (1 << 61) - 1, (1 << 63) - 1, 1 << 63, -(1 << 63)])),
     st.lists(st.binary()),
     st.lists(st.booleans()),
+    st.lists(st.tuples(st.integers(-3, 3), st.integers())),
+    st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-3, 3))),
+    st.lists(st.tuples(st.text(max_size=3), st.integers(-3, 3), st.binary(max_size=2))),
+    st.lists(st.tuples(st.one_of(st.text(), st.none(), st.integers()), st.tuples(st.text()))),
+    st.lists(st.one_of(st.tuples(), st.tuples(st.integers(0, 3)))),
     st.lists(
         st.one_of(st.text(), st.integers(), st.none(), st.booleans(), st.tuples(st.integers()))
     ),
