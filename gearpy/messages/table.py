@@ -207,6 +207,8 @@ def joined_rows(parts: "Sequence[pa.RecordBatch]") -> "pa.RecordBatch":
     """Return the rows of some tables as one, which has the wider type of each column."""
     import pyarrow as pa  # noqa: PLC0415 - there are tables, so Arrow is there
 
+    if all(each.schema.equals(parts[0].schema, check_metadata=True) for each in parts[1:]):
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
     tables = [pa.Table.from_batches([each]) for each in parts]
     (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
     return rows

@@ -98,10 +98,10 @@ class IntervalTablesStage(SidesStage):
         for at, theirs in paired(low, counts):
             mine = has_some[at]
             other.is_waiting[theirs] = False
-            rows = run.rows.take(run.at[mine]), other.rows.take(other.at[theirs])
-            both = rows if side == LEFT else rows[::-1]
-            sides = [each.columns[-1] for each in both]
-            yield self._results(rows[0], sides, run.times[mine], other.times[theirs])
+            rows = run.rows.take(run.at[mine])
+            sides = [rows.column(-1), other.rows.column(-1).take(other.at[theirs])]
+            both = sides if side == LEFT else sides[::-1]
+            yield self._results(rows, both, run.times[mine], other.times[theirs])
 
     def _results(
         self, keyed: pa.RecordBatch, sides: list[Any], mine: Numbers, theirs: Numbers

@@ -69,7 +69,7 @@ class SortedRun:
         if self.ranks is not None:
             return codes * (len(self.ranks) + 1) + np.searchsorted(self.ranks, times)
         width = self.newest_ms - self.oldest_ms + 1
-        inside = np.clip(times, self.oldest_ms, self.newest_ms + 1)
+        inside: Numbers = np.minimum(np.maximum(times, self.oldest_ms), self.newest_ms + 1)
         return codes * (width + 1) + (inside - self.oldest_ms)
 
     def since(self, from_ms: int) -> "SortedRun | None":
