@@ -87,7 +87,7 @@ class _Columnar(_Keyed):
         if self.kind_taken(["table"]) == "table":
             return ""
         if self.key is ITSELF:
-            return "its key is the whole record: name its columns"
+            return "its key is the whole record, of a class: name its columns"
         if self.key is not EVERYTHING and not by_names(self.key).key:
             return "its key is a function: a name or an expression keeps them"
         is_known = self.inputs[0].schema_given(declared=False) is not None

@@ -188,7 +188,8 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         """Let the first record of each key pass, and drop its later records.
 
         Args:
-            key: a field, an expression or a function of the record; itself if not given.
+            key: a field, an expression or a function of the record; if not given, the record
+                itself, of which a dict needs a source that tells its columns.
             within: a key may pass again so long after it has passed, in event time; what is kept
                 for it is freed then. Without it, each key is kept for good.
             parallelism: number of tasks.
@@ -205,7 +206,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
             >>> results
             ['a', 'b']
         """
-        by = ITSELF if key is None else key_of("distinct", (key,))
+        by = _all_of(self._step) if key is None else key_of("distinct", (key,))
         grouped = keyed(self._program, self._step, by, parallelism)
         return grouped.distinct(within=within, name=name)
 
@@ -282,3 +283,14 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
 
     def _beside_table(self) -> tuple[Key | None, Operator, Callable[[Operator], Stream[Any]]]:
         return None, self._step, self._program.add
+
+
+def _all_of(step: Operator) -> Key:
+    """Return the key of records that are equal; dicts are by all of their columns, if known."""
+    try:
+        schema = step.schema_given(declared=False)
+    except ConfigError:  # Told with all other mistakes, when the application is made.
+        schema = None
+    if schema is None or schema.row_type is not None or not schema.arrow.names:
+        return ITSELF
+    return key_of("distinct", schema.arrow.names)
