@@ -77,8 +77,10 @@ _SAMPLED: Final = 16
 _MANY: Final = 0.75
 _WORD_BITS: Final = 63
 _UFUNCS: Final = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-#: Each piece has a cell for each key, if these are no more than so many for each row.
+#: Each piece has a cell for each key, if these are no more than so many for each row, and of many
+#: rows so many more than these: cells take memory.
 _CELLS_OF_ROW: Final = 4
+_CELLS_MORE: Final = 1 << 22
 #: So many cells of windows are looked at at once, or those of one window.
 _CELLS_AT_ONCE: Final = 1 << 17
 
@@ -444,10 +446,11 @@ def grouped_in_windows(
     """
     rows, pieces = sum(sizes), len(sizes)
     codes, span = codes_of(by, rows)
-    if pieces * span > _CELLS_OF_ROW * rows:
+    most = min(_CELLS_OF_ROW * rows, rows + _CELLS_MORE)
+    if pieces * span > most:
         encoded, span = _encoded(pa.array(codes))
         codes = encoded.to_numpy()
-        if pieces * span > _CELLS_OF_ROW * rows:
+        if pieces * span > most:
             return None
     cells = np.repeat(np.arange(pieces) * span, sizes) + codes
     ways = [_in_lines(cells, pieces, span, each) for each in inputs]
