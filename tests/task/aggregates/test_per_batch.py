@@ -255,3 +255,26 @@ def test_results_of_batches_go_on_as_tables(tmp_path: Path, key: Any, single: An
     (file,) = (tmp_path / "parquet").glob("part-*")
     assert pq.read_table(file).schema.names == names
     assert {json.dumps(of): value for of, value in listed} == last
+
+
+def test_what_is_kept_in_columns_moves_to_other_tasks(tmp_path: Path) -> None:
+    total = dict[str, int]()
+    for part, tasks in enumerate([2, 3, 1]):
+        sales = [{"shop": f"s{n % 7}", "price": 1 + n * part} for n in range(50)]
+        for each in sales:
+            total[each["shop"]] = total.get(each["shop"], 0) + each["price"]
+        lines = "".join(f"{json.dumps(each)}\n" for each in sales)
+        (tmp_path / f"{part}.jsonl").write_text(lines, encoding="utf-8")
+        app = gp.StreamApp("sales")
+        read = app.read(gp.jsonl(tmp_path / "*.jsonl", schema={"shop": str, "price": int}))
+        batches = read.key_by("shop", parallelism=tasks).per_batch()
+        batches.aggregate("run", n=gp.agg.sum("price")).write(gp.jsonl_folder(tmp_path / "out"))
+        gp.run(app, until="caught-up", checkpoint=tmp_path / "kept")
+
+        written = [
+            json.loads(line)
+            for file in (tmp_path / "out").glob("part-*")
+            for line in file.read_text(encoding="utf-8").splitlines()
+        ]
+        last = dict(sorted((key, value["n"]) for key, value in written))
+        assert last == total, part
