@@ -1,7 +1,8 @@
 """Rows of tables of Arrow as cells and their values, at once: the bytes that each would have alone.
 
 Keys of whole numbers and text, and values of numbers, text and tuples of them are made by Arrow
-and NumPy, for a twentieth of what Python takes. For others there is `gearpy.state.stores.many`.
+and NumPy, for a twentieth of what Python takes; where all have one size, for half of that. For
+others there is `gearpy.state.stores.many`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,8 +35,8 @@ class TableChunk(NamedTuple):
     """Cells of rows with the columns of their keys, and their values; None: all were deleted."""
 
     keys: Sequence[pa.Array]
-    cells: pa.BinaryArray
-    values: pa.BinaryArray | None
+    cells: pa.Array
+    values: pa.Array | None
     is_keyed: bool = True  #: They belong to the groups of their keys; else to the task.
 
     def by_group(self) -> Iterator[tuple[int, int, memoryview]]:
@@ -51,21 +52,21 @@ class TableChunk(NamedTuple):
             whole = hashes[0] if len(hashes) == 1 else fold_columns(hashes)
             groups = (whole.to_numpy() % KEY_GROUPS).astype(np.uint16)
         order = pa.array(np.argsort(groups, kind="stable"))
-        joined = pc.binary_join_element_wise(*pairs, b"").take(order)
+        cells = joined(pairs).take(order)
         counts = np.bincount(groups)
         found = np.flatnonzero(counts)
-        _, offsets, data = joined.buffers()
         ends = np.cumsum(counts[found])
         starts = ends - counts[found]
-        at = np.frombuffer(offsets, np.int32)[joined.offset :]
-        everything = memoryview(data)
+        if _is_fixed(cells.type):
+            at = np.arange(len(cells) + 1) * cells.type.byte_width
+        else:
+            at = np.frombuffer(cells.buffers()[1], np.int32)[cells.offset :].astype(np.int64)
+        everything = memoryview(cells.buffers()[-1])
         for group, start, end in zip(found.tolist(), starts.tolist(), ends.tolist(), strict=True):
             yield group, end - start, everything[at[start] : at[end]]
 
 
-def chunk_of(
-    table: bytes, keys: Sequence[pa.Array], values: pa.BinaryArray | None
-) -> TableChunk | None:
+def chunk_of(table: bytes, keys: Sequence[pa.Array], values: pa.Array | None) -> TableChunk | None:
     """Return the cells of a table with their values; None if some key needs Python.
 
     Args:
@@ -75,11 +76,10 @@ def chunk_of(
     encoded = encoded_keys(keys)
     if encoded is None:
         return None
-    cells = pc.binary_join_element_wise(pa.scalar(table), encoded, b"")
-    return TableChunk(keys, cells, values)
+    return TableChunk(keys, joined([pa.scalar(table), encoded]), values)
 
 
-def encoded_keys(columns: Sequence[pa.Array]) -> pa.BinaryArray | None:
+def encoded_keys(columns: Sequence[pa.Array]) -> pa.Array | None:
     """Return the keys of rows as `encode_key` does; None if some needs Python."""
     parts = [_key_of(each) for each in columns]
     if not parts or None in parts:
@@ -87,10 +87,23 @@ def encoded_keys(columns: Sequence[pa.Array]) -> pa.BinaryArray | None:
     if len(parts) == 1:
         return parts[0]
     sized = [piece for part in parts for piece in (_sized(part), part)]
-    return pc.binary_join_element_wise(pa.scalar(b"t"), *sized, b"")
+    return joined([pa.scalar(b"t"), *sized])
 
 
-def packed(column: pa.Array) -> pa.BinaryArray | None:
+def joined(parts: Sequence[pa.Array | pa.Scalar]) -> pa.Array:
+    """Return the bytes of parts behind one another; of a fixed size, if all parts are of one."""
+    columns = [each for each in parts if isinstance(each, pa.Array)]
+    if not all(_is_fixed(each.type) for each in columns):
+        alike = [
+            each.cast(pa.binary()) if isinstance(each, pa.Array) and _is_fixed(each.type) else each
+            for each in parts
+        ]
+        return pc.binary_join_element_wise(*alike, b"")
+    rows = len(columns[0])
+    return _fixed(np.concatenate([_octets(each, rows) for each in parts], axis=1))
+
+
+def packed(column: pa.Array) -> pa.Array | None:
     """Return each value as msgpack; structs become tuples. None if some type needs Python."""
     kind, at = column.type, pa.types
     if at.is_struct(kind):
@@ -101,42 +114,42 @@ def packed(column: pa.Array) -> pa.BinaryArray | None:
     elif at.is_float64(kind):
         data = _tagged(0xCB, ">f8", column.fill_null(0.0).to_numpy())
     elif at.is_boolean(kind):
-        data = pc.if_else(column, pa.scalar(b"\xc3"), pa.scalar(b"\xc2"))
+        is_true = column.fill_null(False).to_numpy(zero_copy_only=False)
+        data = _fixed(np.where(is_true, 0xC3, 0xC2).astype("u1"))
     elif at.is_string(kind):
         text = column.fill_null("").cast(pa.binary())
-        data = pc.binary_join_element_wise(_headed(text, 0xD9, 0xDB), text, b"")
+        data = joined([_headed(text, 0xD9, 0xDB), text])
     elif at.is_null(kind):
-        return pa.repeat(pa.scalar(_NIL), len(column))
+        return _fixed(np.full(len(column), _NIL[0], np.uint8))
     else:
         return None
     if data is None or not column.null_count:
         return data
-    return pc.if_else(column.is_valid(), data, pa.scalar(_NIL))
+    return pc.if_else(column.is_valid(), data.cast(pa.binary()), pa.scalar(_NIL))
 
 
-def packed_tuples(parts: Sequence[pa.BinaryArray]) -> pa.BinaryArray:
+def packed_tuples(parts: Sequence[pa.Array]) -> pa.Array:
     """Return tuples as msgpack, given the values of each place."""
-    inside = pc.binary_join_element_wise(*parts, b"")
+    inside = joined(parts)
     return as_tuples(inside, np.full(len(inside), len(parts)))
 
 
-def as_tuples(inside: pa.BinaryArray, sizes: Any) -> pa.BinaryArray:
+def as_tuples(inside: pa.Array, sizes: Any) -> pa.Array:
     """Return tuples as msgpack, given the values of each behind one another, and their number."""
     if sizes.max(initial=0) <= _SHORT_MAX:
         header = _fixed((sizes + 0x90).astype("u1"))
     else:
         header = _tagged(0xDD, ">u4", sizes)
-    inside = pc.binary_join_element_wise(header, inside, b"")
-    head = _headed(inside, 0xC7, 0xC9)
-    return pc.binary_join_element_wise(head, pa.scalar(bytes((_TUPLE,))), inside, b"")
+    inside = joined([header, inside])
+    return joined([_headed(inside, 0xC7, 0xC9), pa.scalar(bytes((_TUPLE,))), inside])
 
 
-def _key_of(column: pa.Array) -> pa.BinaryArray | None:
+def _key_of(column: pa.Array) -> pa.Array | None:
     """Return each value as `gearpy.state.encoding.keys` has it."""
     if column.null_count:
         return None
     if pa.types.is_string(column.type):
-        return pc.binary_join_element_wise(pa.scalar(b"s"), column.cast(pa.binary()), b"")
+        return joined([pa.scalar(b"s"), column.cast(pa.binary())])
     if not pa.types.is_integer(column.type):
         return None
     if (pc.max(column).as_py() or 0) > _INT64_MAX:
@@ -145,7 +158,7 @@ def _key_of(column: pa.Array) -> pa.BinaryArray | None:
     return _tagged(ord("i"), ">u8", column.cast(pa.int64()).to_numpy().view(np.uint64) ^ (1 << 63))
 
 
-def _numbers(column: pa.Array) -> pa.BinaryArray:
+def _numbers(column: pa.Array) -> pa.Array:
     low, high = (each or 0 for each in pc.min_max(column).as_py().values())
     numbers = column.to_numpy()
     if low >= 0:
@@ -156,7 +169,7 @@ def _numbers(column: pa.Array) -> pa.BinaryArray:
     return _tagged(0xD3, ">i8", numbers)
 
 
-def _headed(values: pa.BinaryArray, short: int = 0xC4, long: int = 0xC6) -> pa.BinaryArray:
+def _headed(values: pa.Array, short: int = 0xC4, long: int = 0xC6) -> pa.Array:
     """Return the headers of values in msgpack, for those up to 255 bytes or for any."""
     sizes = pc.binary_length(values).to_numpy()
     if sizes.max(initial=0) <= _BYTE_MAX:
@@ -164,16 +177,28 @@ def _headed(values: pa.BinaryArray, short: int = 0xC4, long: int = 0xC6) -> pa.B
     return _tagged(long, ">u4", sizes)
 
 
-def _sized(values: pa.BinaryArray) -> pa.BinaryArray:
+def _sized(values: pa.Array) -> pa.Array:
     return _fixed(pc.binary_length(values).to_numpy().astype(">u4"))
 
 
-def _tagged(tag: int, digits: str, numbers: Any) -> pa.BinaryArray:
+def _tagged(tag: int, digits: str, numbers: Any) -> pa.Array:
     rows = np.empty(len(numbers), [("tag", "u1"), ("number", digits)])
     rows["tag"], rows["number"] = tag, numbers
     return _fixed(rows)
 
 
-def _fixed(rows: Any) -> pa.BinaryArray:
-    kind = pa.binary(rows.dtype.itemsize)
-    return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)]).cast(pa.binary())
+def _fixed(rows: Any) -> pa.FixedSizeBinaryArray:
+    kind = pa.binary(rows[:1].nbytes if len(rows) else rows.dtype.itemsize)
+    return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_binary(kind))
+
+
+def _octets(part: pa.Array | pa.Scalar, rows: int) -> Any:
+    if isinstance(part, pa.Scalar):
+        return np.broadcast_to(np.frombuffer(part.as_py(), np.uint8), (rows, len(part.as_py())))
+    width, begin = part.type.byte_width, part.offset * part.type.byte_width
+    octets = np.frombuffer(part.buffers()[1], np.uint8, rows * width, begin)
+    return octets.reshape(rows, width)

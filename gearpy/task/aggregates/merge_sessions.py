@@ -23,7 +23,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Times
 from gearpy.state.encoding.coders import pack_atom
 from gearpy.state.kinds.bulk import BulkState
-from gearpy.state.stores.tables import as_tuples, packed
+from gearpy.state.stores.tables import as_tuples, joined, packed
 from gearpy.task.aggregates.columns import (
     FIRST,
     LAST,
@@ -240,7 +240,7 @@ class MergeSessionsStage(TablesStage):
         end, zero = packed(pa.array(self._ends(table))), pa.scalar(pack_atom(0))
         value, none = self._merge.packed(table), pa.scalar(pack_atom(None))
         session = [first, end, end, order, value, records, zero, first, zero, last, none]
-        sessions = pc.binary_join_element_wise(*session, b"")
+        sessions = joined(session).cast(pa.binary())
         starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
         offsets = pa.array(np.append(starts, len(codes)), pa.int32())
         together = pc.binary_join(pa.ListArray.from_arrays(offsets, sessions), b"")
