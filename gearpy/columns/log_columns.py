@@ -33,6 +33,7 @@ from gearpy.columns.values import (
     refuse_unknown,
 )
 from gearpy.columns.widening import settled_type, told_type, wider_schema
+from gearpy.core.base.fields import rows_of_pairs
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
@@ -380,7 +381,7 @@ class LogColumns:
                 kinds = ", ".join(sorted(kind.__name__ for kind in set(map(type, values))))
                 raise TypeError(f"records of one type are needed, these are {kinds}")
             return self._of_windows(values) if fields in _RESULTS else self._of_joins(values)
-        return _stamped(self._fields(values), timestamps)
+        return _stamped(self._fields(rows_of_pairs(values)), timestamps)
 
     def _of_results(self, batch: pa.RecordBatch) -> tuple[_Cells, "_Around"] | None:
         columns = result_columns(batch.schema)

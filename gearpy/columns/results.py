@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.values import array_of
+from gearpy.core.base.fields import names_of_key
 from gearpy.messages.table import cells_of
 
 WINDOW_START: Final = "window_start"
@@ -56,7 +57,7 @@ def results_schema(
     """
     fields = [
         *BEFORE,
-        *(pa.field(name, kind) for name, kind in zip(_key_names(key), key, strict=True)),
+        *(pa.field(name, kind) for name, kind in zip(names_of_key(key), key, strict=True)),
         *(pa.field(name, kind) for name, kind in value.items()),
         *BEHIND,
         *(LOCAL if is_local else ()),
@@ -115,7 +116,7 @@ def running_schema(
 ) -> "RunningSchema | None":
     """Return the schema of results without windows; None if two columns would have one name."""
     fields = [
-        *(pa.field(name, kind) for name, kind in zip(_key_names(key), key, strict=True)),
+        *(pa.field(name, kind) for name, kind in zip(names_of_key(key), key, strict=True)),
         *(pa.field(name, kind) for name, kind in value.items()),
     ]
     if len({field.name for field in fields}) < len(fields):
@@ -184,7 +185,3 @@ def column_of(field: pa.Field, cells: list[Any]) -> pa.Array:
         return array_of(field, cells)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error
-
-
-def _key_names(key: Sequence[Any]) -> list[str]:
-    return ["key"] if len(key) == 1 else [f"key_{at + 1}" for at in range(len(key))]

@@ -21,6 +21,7 @@ from gearpy.columns.results import pair_keys, result_columns, unmarked
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.widening import wider_schema
 from gearpy.connectors.files.tables import conformed
+from gearpy.core.base.fields import rows_of_pairs
 from gearpy.distribution import require
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch
@@ -125,7 +126,7 @@ class GatherSink(Sink):
             except (ValueError, pa.ArrowException) as error:
                 raise OperatorError(operator=self._name, cause=str(error)) from error
         columns = LogColumns(self._name)
-        values, unknown = _typed(self.records)
+        values, unknown = _typed(rows_of_pairs(self.records))
         times = [time for batch in batches for time in batch.timestamps]
         table = pa.Table.from_batches([columns.batch_of(values, times)])
         for place, name in unknown.items():
@@ -210,7 +211,7 @@ def _with_times(batch: Batch) -> pa.RecordBatch:
     return rows.append_column(EVENT_TIME, times.cast(pa.timestamp("us", "UTC")))
 
 
-def _typed(values: list[Any]) -> tuple[list[Any], dict[int, str]]:
+def _typed(values: Sequence[Any]) -> tuple[Sequence[Any], dict[int, str]]:
     """Return records with fields whose types can be told, and the other fields by their places.
 
     A column of nothing but None is the rule among a few records.

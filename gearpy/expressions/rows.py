@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from keyword import iskeyword
 from typing import Any, Final
 
-from gearpy.core.base.fields import WITH_ATTRIBUTES, compiled, indented
+from gearpy.core.base.fields import WITH_ATTRIBUTES, compiled, fields_of_pair, indented
 from gearpy.expressions.functions import (
     FUNCTIONS,
     INT64_MAX,
@@ -67,6 +67,8 @@ def columns_function(
 def fields_of(record: Any) -> Mapping[str, Any]:
     if isinstance(record, Mapping):
         return record
+    if (pair := fields_of_pair(record)) is not None:
+        return pair
     if names := names_in(record):
         return {name: getattr(record, name) for name in names}
     raise TypeError(f"a record with fields is needed, not {record!r:.100}: map it to a dict")
@@ -292,10 +294,12 @@ def _has_value(node: Node) -> bool:
 
 def _attribute(record: Any, name: str) -> Any:
     """Return a field of a record that is no plain dict, nor of a class that is known."""
+    record = fields_of_pair(record) or record
     try:
         if isinstance(record, Mapping):
             return record[name]
-        WITH_ATTRIBUTES.add(type(record))
+        if type(record) is not tuple:  # Some of them are pairs.
+            WITH_ATTRIBUTES.add(type(record))
         return getattr(record, name)
     except (KeyError, AttributeError):
         raise LookupError(_missing(record, name)) from None

@@ -16,6 +16,7 @@ from gearpy.columns.widening import told_type, wider_schema
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
 from gearpy.connectors.folders.writer import PartFormat, RowWriter
+from gearpy.core.base.fields import rows_of_pairs
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
 from gearpy.task.api.window_result import CoGroup, JoinResult, WindowResult
@@ -78,6 +79,7 @@ class ColumnsOf:
             raise
 
     def _of_records(self, records: list[Any]) -> pa.RecordBatch:
+        records = [*rows_of_pairs(records)]
         kinds = {type(record): record for record in records}
         for kind, example in kinds.items():
             if not is_record(example):

@@ -198,6 +198,32 @@ def _itself(record: Any) -> Any:
     return record
 
 
+def names_of_key(parts: Sequence[Any]) -> list[str]:
+    """Return the names of the columns of a key; it has several parts if it is a tuple."""
+    return ["key"] if len(parts) == 1 else [f"key_{at + 1}" for at in range(len(parts))]
+
+
+def fields_of_pair(record: Any) -> dict[str, Any] | None:
+    """Return the columns of a pair of key and value, as a result without windows is.
+
+    Its value has a column for each of its fields if it is a dict. None: this is no pair.
+    """
+    if type(record) is not tuple or len(record) != 2:  # noqa: PLR2004
+        return None
+    key, value = record
+    parts = key if type(key) is tuple else (key,)
+    fields = dict(zip(names_of_key(parts), parts, strict=True))
+    if type(value) is dict and not fields.keys() & value.keys():
+        return {**fields, **value}
+    return {**fields, "value": value}
+
+
+def rows_of_pairs(values: Sequence[Any]) -> Sequence[Any]:
+    """Return pairs of key and value as dicts of their columns; other values stay as they are."""
+    rows = list(map(fields_of_pair, values)) if values and type(values[0]) is tuple else [None]
+    return values if None in rows else rows
+
+
 def _field(record: Any, name: str) -> Any:
     kind = type(record)
     try:
@@ -205,8 +231,11 @@ def _field(record: Any, name: str) -> Any:
             value = getattr(record, name)
         elif kind is dict or isinstance(record, Mapping):
             value = record[name]
+        elif (pair := fields_of_pair(record)) is not None:
+            value = (record := pair)[name]
         else:
-            WITH_ATTRIBUTES.add(kind)
+            if kind is not tuple:  # Some of them are pairs.
+                WITH_ATTRIBUTES.add(kind)
             value = getattr(record, name)
     except (KeyError, AttributeError):
         if isinstance(record, Mapping):

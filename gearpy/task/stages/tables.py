@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema
 from gearpy.columns.workable import workable_batch
+from gearpy.core.base.fields import rows_of_pairs
 from gearpy.distribution import require
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch
@@ -112,6 +113,7 @@ class TableStage(Stage):
             return as_table(values, self._schema)
         if isinstance(values[0], WindowResult):
             return self._results(values)
+        values = [*rows_of_pairs(values)]
         if self._schema is not None:
             try:
                 return as_table(values, self._schema)

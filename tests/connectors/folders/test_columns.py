@@ -78,7 +78,7 @@ def test_records_of_several_classes_share_a_schema() -> None:
     assert rows_of(mixed, pa.schema({"x": pa.int64()})) == [{"x": 1}, {"x": 2}, {"x": 3}]
 
 
-@pytest.mark.parametrize("record", [1, "a", (1, 2), [1], None, Sale])
+@pytest.mark.parametrize("record", [1, "a", (1, 2, 3), [1], None, Sale])
 def test_what_has_no_names_is_refused(record: Any) -> None:
     assert "has no fields: map it to a dict" in refusal([record]).cause
 

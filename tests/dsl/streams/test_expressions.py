@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.dataset  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
@@ -240,6 +243,92 @@ def test_the_plan_says_why_a_step_by_key_takes_rows(build: Build, reason: str) -
     notes = [step.note for each in app.build().processors.values() for step in each.steps]
 
     assert any(reason in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("build", "values"),
+    [
+        (lambda s: s.count().filter(gp.col("value") > 1), [("north", 2)]),
+        (
+            lambda s: s.count().select("key", twice=gp.col("value") * 2),
+            [
+                {"key": "north", "twice": 2},
+                {"key": "south", "twice": 2},
+                {"key": "north", "twice": 4},
+            ],
+        ),
+        (
+            lambda s: s.aggregate(most=gp.agg.max("at")).with_columns(s=gp.col("most") // 1000),
+            [
+                {"key": "north", "most": 1_000, "s": 1},
+                {"key": "south", "most": 2_000, "s": 2},
+                {"key": "north", "most": 12_000, "s": 12},
+            ],
+        ),
+        (
+            lambda s: s.count().key_by("key").max("value"),
+            [("north", 1), ("south", 1), ("north", 2)],
+        ),
+        (lambda s: s.count().distinct("value"), [("north", 1), ("north", 2)]),
+        (lambda s: s.count().split(gp.col("value") > 1)[0], [("north", 2)]),
+        (
+            lambda s: s.per_batch().aggregate(n=gp.agg.count()).select("n"),
+            [{"n": 1}, {"n": 1}, {"n": 2}],
+        ),
+        (
+            lambda s: s.count().map_batches(lambda table: table, form="arrow"),
+            [
+                {"key": "north", "value": 1},
+                {"key": "south", "value": 1},
+                {"key": "north", "value": 2},
+            ],
+        ),
+    ],
+    ids=["filter", "select", "with_columns", "key_by", "distinct", "split", "per batch", "batches"],
+)
+def test_results_without_windows_have_fields_over_rows_and_columns(
+    build: Callable[[Any], Any], values: list[Any]
+) -> None:
+    for source in (in_columns(), in_rows()):
+        app, results = gp.StreamApp("pairs"), list[Any]()
+        build(app.read(source).key_by("shop")).write(gp.to_list(results))
+        gp.run(app)
+
+        assert results == values
+
+
+def test_a_pair_of_another_key_has_a_field_for_each_part_and_others_have_none() -> None:
+    app, results = gp.StreamApp("parts"), list[Any]()
+    by_two = app.read(in_rows()).key_by("shop", "at").aggregate(key_1=gp.agg.count())
+    by_two.select("key_1", "key_2", "value").write(gp.to_list(results))
+    Simulation(app).run()
+    three = gp.StreamApp("three")
+    three.read(gp.collection([(1, 2, 3)])).filter(gp.col("key") > 1).write(gp.to_list([]))
+
+    assert results[0] == {"key_1": "north", "key_2": 1_000, "value": {"key_1": 1}}
+    with pytest.raises(
+        gp.OperatorError, match="there is no field 'key' in a tuple: there are none"
+    ):
+        gp.run(three)
+
+
+@pytest.mark.parametrize("source", [in_columns(), in_rows()])
+def test_sinks_with_columns_take_results_without_windows(
+    source: gp.Source[Any], tmp_path: Path
+) -> None:
+    app, table = gp.StreamApp("pairs"), gp.to_table()
+    counts = app.read(source).key_by("shop").count()
+    counts.write(table)
+    counts.write(gp.parquet_folder(tmp_path / "counts"))
+    counts.write(gp.csv_folder(tmp_path / "texts"))
+    gp.run(app)
+
+    values = [("north", 1), ("south", 1), ("north", 2)]
+    written = pa.dataset.dataset(tmp_path / "counts").to_table().to_pylist()
+    (text,) = (tmp_path / "texts").glob("*.csv")
+    assert written == [{"key": key, "value": value} for key, value in values]
+    assert text.read_text() == '"key","value"\n"north",1\n"south",1\n"north",2\n'
+    assert table.to_arrow().select(["key", "value"]).to_pylist() == written
 
 
 def test_records_of_known_columns_are_distinct_as_a_whole() -> None:

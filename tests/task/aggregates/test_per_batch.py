@@ -260,7 +260,9 @@ def test_results_of_batches_go_on_as_tables(tmp_path: Path, key: Any, single: An
 def test_what_is_kept_in_columns_moves_to_other_tasks(tmp_path: Path) -> None:
     total = dict[str, int]()
     for part, tasks in enumerate([2, 3, 1]):
-        sales = [{"shop": f"s{n % 7}", "price": 1 + n * part} for n in range(50)]
+        sales: list[dict[str, Any]] = [
+            {"shop": f"s{n % 7}", "price": 1 + n * part} for n in range(50)
+        ]
         for each in sales:
             total[each["shop"]] = total.get(each["shop"], 0) + each["price"]
         lines = "".join(f"{json.dumps(each)}\n" for each in sales)

@@ -270,13 +270,15 @@ def test_rows_of_lists_are_those_of_results(lists: list[Any], in_windows: Any) -
     kind = {"value": pa.list_(pa.struct(list(SCHEMA.arrow)))}
     starts = [MIN_MS if at % 3 == 2 else at * 10 for at in range(len(lists))]
     if in_windows:
-        schema = results_schema([pa.string()], kind, is_local=False, is_single=True)
+        schema: pa.Schema | None = results_schema(
+            [pa.string()], kind, is_local=False, is_single=True
+        )
         moments = [None if start == MIN_MS else moment(start) for start in starts]
         around = {"window_start": moments, "window_end": moments}
-        same = {"firing": [0], "timing": ["on-time"], "retracts": [False]}
+        same: dict[str, list[Any]] = {"firing": [0], "timing": ["on-time"], "retracts": [False]}
         cells = {"key": ["a"] * len(lists), "value": listed, **around}
         cells |= {name: each * len(lists) for name, each in same.items()}
-        bounds = ("begin", "end")
+        bounds: tuple[str, ...] = ("begin", "end")
     else:
         running = running_schema([pa.string()], kind, is_single=True)
         assert running is not None
@@ -294,7 +296,7 @@ def test_rows_of_lists_are_those_of_results(lists: list[Any], in_windows: Any) -
         field="place", name="row_number", of="", offset=1, default="", aggregate=None,
         rank=Rank((("v", True, False),)), is_range=False, start=None, end=0,
     )  # fmt: skip
-    rows = OverRows((place,), tuple(gives.names), *(bounds or ("", "")))
+    rows = OverRows((place,), tuple(gives.names), *(bounds if in_windows else ("", "")))
 
     batches = [*stage.process(Batch(Table(results), Times.of(starts)))]
     found = [pair for each in batches for pair in zip(each.values, each.timestamps, strict=True)]
