@@ -330,7 +330,7 @@ def test_rows_have_one_code_if_they_are_equal(
         codes, span = columns.codes_of(by, len(rows))
 
     assert len(set(codes.tolist())) == len(set(parts)) <= span
-    assert len(set(zip(codes.tolist(), rows, strict=True))) == len(set(rows))
+    assert len(set(zip(codes.tolist(), parts, strict=True))) == len(set(parts))
     assert 0 <= min(codes) <= max(codes) < span
 
 
