@@ -146,13 +146,20 @@ class MadeEvents:
     def source(self, kind: Any, count: int, *, ends: bool = False) -> gp.Source:
         """Return a source; one that ``ends`` says so, and SQL has its last answer alone."""
         tables = self.tables(kind, count)
-        return gp.generate_tables(
-            lambda: iter(tables),
+        return _prepared(
+            tables,
             schema=kind,
             time="time_ms",
             out_of_order=f"{_LATE_MS}ms",
             limit=sum(map(len, tables)) if ends else None,
         )
+
+
+def _prepared(tables: list[pa.RecordBatch], **options: Any) -> gp.Source:
+    """Return a source of tables that are there, whose iterator never waits, as that of a file."""
+    source = gp.generate_tables(lambda: iter(tables), **options)
+    source.calls_program = False
+    return source
 
 
 def _words(app: gp.StreamApp, count: int) -> gp.Stream[Any]:
@@ -170,7 +177,7 @@ def _windows(app: gp.StreamApp, form: str, count: int) -> gp.Stream[Any]:
         read = app.read(Prepared(list(zip(keys, times, strict=True)), times))
         return read.key_by(lambda pair: pair[0]).window(gp.tumbling("10s")).count()
     table = pa.table({"key": keys, "time": times}).to_batches(max_chunksize=_TABLE_ROWS)
-    source = gp.generate_tables(lambda: iter(table), schema={"key": int, "time": int}, time="time")
+    source = _prepared(table, schema={"key": int, "time": int}, time="time")
     return app.read(source).key_by("key").window(gp.tumbling("10s")).count()
 
 
