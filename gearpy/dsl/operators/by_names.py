@@ -10,10 +10,21 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.dsl.operators.expressions import ColumnsOperator
 from gearpy.dsl.operators.keys import Key
-from gearpy.dsl.operators.operator import Operator
+from gearpy.dsl.operators.operator import (
+    IgnoresOrder,
+    KeepsNothing,
+    NeverWritten,
+    Operator,
+    PassesRecords,
+    Sides,
+    TakesTables,
+    operator,
+)
 from gearpy.errors import ConfigError
-from gearpy.expressions.expr import Expr, col
+from gearpy.expressions.expr import Expr
 from gearpy.expressions.nodes import ColumnNode, Node
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,29 @@ def computing(
     )
 
 
-def without_computed(step: Operator, source: Operator, schema: RowSchema) -> ColumnsOperator:
+@operator
+class WithoutColumnsOperator(TakesTables, PassesRecords, KeepsNothing, IgnoresOrder, NeverWritten):
+    """Leaves out columns that were computed for the step before."""
+
+    names: frozenset[str]
+    schema: RowSchema  #: Of what is left, as far as it is read.
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        from gearpy.task.stages.expressions import DropColumnsStage  # noqa: PLC0415 - Arrow
+
+        return [DropColumnsStage(self.name, self.names, self.schema.arrow.metadata)]
+
+
+def without_computed(
+    step: Operator, source: Operator, names: ByNames, schema: RowSchema
+) -> WithoutColumnsOperator:
     """Return the part of a step that leaves out what was computed for it."""
-    names = map(col, schema.arrow.names)
-    return computing(step, source, [*names], keeps=False, part="records").changed(gives=schema)
+    return WithoutColumnsOperator(
+        name=f"records of {step.name}",
+        kind="select",
+        inputs=(source,),
+        names=frozenset(each.name for each in names.computed),
+        schema=schema,
+        origin=step,
+        part="records",
+    )

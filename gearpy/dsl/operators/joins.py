@@ -329,7 +329,7 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
         columns = computing(self, placing.inputs[0], names.computed)
         spec = replace(self.spec, left=key_getter(*names.key))
         join = self.changed(inputs=(columns,), spec=spec, origin=self.origin or self)
-        return [columns, join, without_computed(self, join, schema)]
+        return [columns, join, without_computed(self, join, names, schema)]
 
     def mistakes(self) -> Iterator[str]:
         source = self.spec.table.source

@@ -102,7 +102,7 @@ class _Passing(_Columnar, PassesRecords):
         schema = self.inputs[0].schema_given(declared=False)
         if not before or schema is None:
             return [*before, passing]
-        return [*before, passing, without_computed(self, passing, schema)]
+        return [*before, passing, without_computed(self, passing, by_names(self.key), schema)]
 
 
 def in_order(

@@ -1,16 +1,19 @@
 """Steps of expressions over columns: records are kept or not, columns are made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import as_table
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.expressions.binding import Bound, BoundColumns, bound, bound_columns
 from gearpy.expressions.expr import Expr
+from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.tables import ColumnsStage
 
 
@@ -56,6 +59,26 @@ class FilterColumnsStage(_ExpressionStage):
         if kept == len(table):
             return table, times
         return (table.filter(mask), times.filter(mask)) if kept else None
+
+
+class DropColumnsStage(Stage):
+    """Leaves out columns, of whichever there are.
+
+    Args:
+        metadata: of the schema of the tables that are left.
+    """
+
+    def __init__(
+        self, name: str, names: Collection[str], metadata: Mapping[bytes, bytes] | None
+    ) -> None:
+        self.name = name
+        self._names = names
+        self._metadata = metadata
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        table = as_table(batch.values).batch
+        left = table.select([name for name in table.schema.names if name not in self._names])
+        yield batch.giving(Table(left.replace_schema_metadata(self._metadata)), batch.timestamps)
 
 
 class SelectColumnsStage(_ExpressionStage):

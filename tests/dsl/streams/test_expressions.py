@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
@@ -222,6 +223,30 @@ def test_keys_of_expressions_keep_columns_and_no_trace(build: Build) -> None:
     assert {step.takes for step in before_sink if step.name not in ("rows", "join_interval")} == {
         "columns"
     }
+
+
+@pytest.mark.parametrize(
+    ("build", "values"),
+    [
+        (
+            lambda s: s.join_table(SHOPS, on=(SHOUT, "id"), combine="merge").select("zip"),
+            [{"zip": 1}, {"zip": 1}],
+        ),
+        (
+            lambda s: s.filter(gp.col("at") > 1_000).distinct(SHOUT).select("price"),
+            [{"price": None}, {"price": 5}],
+        ),
+    ],
+    ids=["table", "distinct"],
+)
+def test_a_source_that_reads_few_columns_is_enough_for_a_key_of_expressions(
+    build: Build, values: list[Any], tmp_path: Path
+) -> None:
+    pq.write_table(pa.Table.from_pylist(SALES), tmp_path / "sales.parquet")
+
+    found = [each.value for each in run(gp.parquet(str(tmp_path / "*.parquet")), build)]
+
+    assert found == values
 
 
 @pytest.mark.parametrize(
