@@ -29,8 +29,9 @@ export function Dialogs() {
     element.current?.close();
     open.set(null);
   };
+  const ended = () => element.current?.open || close(); // Told late: another one may be shown by then.
   const beside = (event) => event.target === element.current && close();
-  return html`<dialog ref=${element} onClose=${close} onClick=${beside} aria-label=${what.title ?? what.label}>
+  return html`<dialog ref=${element} onCancel=${close} onClose=${ended} onClick=${beside} aria-label=${what.title ?? what.label}>
     ${what.content ? html`<${what.content} close=${close} />` : html`<${Question} ...${what} close=${close} />`}
   </dialog>`;
 }
