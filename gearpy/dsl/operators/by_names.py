@@ -55,9 +55,11 @@ class ByNames:
 
     def row_schema(self, schema: RowSchema) -> RowSchema | None:
         """Return the same, of which rows are the records without what is computed."""
+        if not self.computed:
+            return schema
         arrow = self.schema(schema)
-        if arrow is None or not self.computed:
-            return None if arrow is None else schema
+        if arrow is None:
+            return None
         from gearpy.expressions.computed_schema import ComputedSchema  # noqa: PLC0415 - Arrow
 
         named = tuple((each.name, each.node) for each in self.computed)

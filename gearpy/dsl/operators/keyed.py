@@ -37,6 +37,11 @@ from gearpy.task.stages.stateful import DistinctStage, KeyedStage, PlaceStage, S
 class _Keyed(TakesRows, SeesOrder, ActsInside):
     """The common answers of the operators here."""
 
+    @property
+    def _by(self) -> str:
+        """The key as it was written, also where columns of it are computed before."""
+        return by_text((self.origin or self).key)
+
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         assert self.key is not None, f"{self.kind} is by key"
         key = self.key.function
@@ -149,7 +154,7 @@ class StateOperator(_Keyed, GivesNewRecords):
 
     @property
     def keeps(self) -> str:
-        return f"{self.value}{by_text(self.written_key)}"
+        return f"{self.value}{self._by}"
 
     no_twin = "what it gives depends on the order in which the records of a key come"
 
@@ -202,7 +207,7 @@ class OverOperator(_Keyed):
 
     @property
     def keeps(self) -> str:
-        return f"{'an aggregate' if self.span is None else 'the last records'}{by_text(self.key)}"
+        return f"{'an aggregate' if self.span is None else 'the last records'}{self._by}"
 
     @property
     def gives_results(self) -> bool:
@@ -238,7 +243,7 @@ class DistinctOperator(_Passing):
 
     @property
     def keeps(self) -> str:
-        return f"what has passed{by_text(self.written_key)}"
+        return f"what has passed{self._by}"
 
     no_twin = "which record of a key comes first depends on the order in which they come"
 

@@ -184,11 +184,6 @@ class Operator(ABC):
         return self.keeps
 
     @property
-    def written_key(self) -> Key | None:
-        """The key as it was written, where columns of it are computed before."""
-        return (self.origin or self).key
-
-    @property
     def shown_key(self) -> str:
         """The key as people see it; empty for none."""
         return key_text(self.key)

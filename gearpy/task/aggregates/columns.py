@@ -432,7 +432,7 @@ def grouped_in_windows(
     windows: Sequence[tuple[int, int]],
     inputs: list[Input],
 ) -> Iterator[tuple[pa.Array, list[int], list[pa.Array]]] | None:
-    """Return what `grouped` does within each of some windows; None where that is no quicker.
+    """Return the groups of each of some windows, as `grouped` does; None if that is no quicker.
 
     Each key has a cell in each piece of time. So a row counts once, however many windows hold it,
     and windows are made of whole lines of cells: sums as what running sums differ by.

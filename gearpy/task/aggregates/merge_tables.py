@@ -543,9 +543,9 @@ class TableMerge:
     def _asked(
         self, table: pa.RecordBatch
     ) -> tuple[list[Input], Callable[[pa.Array, list[pa.Array]], list[pa.Array]]]:
-        """Return what has to be found of groups of rows, and what makes merged columns of it.
+        """Return the inputs for groups of rows, and a function that makes merged columns of them.
 
-        That is given where the groups begin, too.
+        The function is given where the groups begin, too.
         """
         ways = [
             partial.merging(self._columns(table, at)) for at, partial in enumerate(self._partials)
